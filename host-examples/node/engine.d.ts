@@ -1,6 +1,8 @@
+/// <reference lib="esnext.disposable" />
 // The engine over an open store: every method, with an example. In the examples `lcm` is an open
 // engine whose store has a conversation `chat`.
 
+import type { Conversation, ConversationSettings } from "./conversation.js";
 import type {
   AdviseAnswer,
   AdviseOptions,
@@ -46,6 +48,7 @@ import type {
   ListedSummary,
   ListingKind,
   ListingOptions,
+  LiveAnswer,
   MaintainReport,
   Message,
   MessageRangeOptions,
@@ -53,6 +56,7 @@ import type {
   NewSessionOptions,
   QuestionOptions,
   QuestionPlan,
+  ReadDialect,
   Receipt,
   ResetAnswer,
   ResetOptions,
@@ -98,6 +102,19 @@ export interface Engine {
    * ```
    */
   readonly version: string;
+  /**
+   * Returns the handle of a conversation, which need not exist: the methods without its id, with
+   * `budget`, `dialect` and `model` for calls that name none.
+   *
+   * @example
+   * ```js
+   * const chat = lcm.conversation("chat-1", { budget: 8_000, dialect: "openai-chat" });
+   * await chat.turn([{ role: "user", content: "The gate code is 4711." }]);
+   * const { messages } = await chat.assemble();
+   * assert.equal(messages[0].content, "The gate code is 4711.");
+   * ```
+   */
+  conversation(id: string, settings?: ConversationSettings): Conversation;
   /**
    * Replaces the configuration and reports the treatment of each key.
    *
@@ -203,7 +220,7 @@ export interface Engine {
    * assert.ok(0 < tokens && tokens < 20);
    * ```
    */
-  estimate(messages: Message[], dialect?: Dialect): Promise<number>;
+  estimate(messages: Message[], dialect?: ReadDialect): Promise<number>;
   /**
    * Lists why the provider of `dialect` would refuse these messages, a line each.
    *
@@ -213,7 +230,7 @@ export interface Engine {
    * assert.deepEqual(refusals, ["messages[0]: blank content"]);
    * ```
    */
-  validate(messages: Message[], dialect: Exclude<Dialect, "lcm">): Promise<string[]>;
+  validate(messages: Message[], dialect?: Exclude<Dialect, "lcm">): Promise<string[]>;
   /**
    * Searches messages and summaries.
    *
@@ -372,6 +389,18 @@ export interface Engine {
    * ```
    */
   family(conversation: string, family: string, options?: CommandOptions): Promise<FamilyAnswer>;
+  /**
+   * Finds the conversation of a family that is not archived, of several the latest to join;
+   * `conversation` is null when all are archived.
+   *
+   * @example
+   * ```js
+   * await lcm.family("chat", "orchard");
+   * const { conversation } = await lcm.reset("chat");
+   * assert.equal((await lcm.live("orchard")).conversation, conversation);
+   * ```
+   */
+  live(family: string): Promise<LiveAnswer>;
   /**
    * Archives the conversation; `conversation` of the answer is the empty successor.
    *
@@ -586,4 +615,14 @@ export interface Engine {
    * ```
    */
   close(): Promise<void>;
+  /**
+   * Closes as `close`: `await using lcm = await open(...)` closes at the end of its block.
+   *
+   * @example
+   * ```js
+   * await lcm[Symbol.asyncDispose]();
+   * await assert.rejects(lcm.status("chat"));
+   * ```
+   */
+  [Symbol.asyncDispose](): Promise<void>;
 }

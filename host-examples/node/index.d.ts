@@ -10,9 +10,12 @@ import type {
   ErrorCode,
   ModelFailure,
   Purpose,
+  ReadDialect,
   ToolScope,
 } from "./types.js";
 
+export { Conversation } from "./conversation.js";
+export type * from "./conversation.js";
 export type * from "./engine.js";
 export type * from "./types.js";
 
@@ -174,14 +177,14 @@ export type ModelsByPurpose = Partial<Record<Purpose | "default", Models>>;
 
 /** The options of `open`. */
 export interface OpenOptions {
-  /** Path of an SQLite file, `memory:`, or a store. */
-  store: string | Store | AsyncStore;
+  /** Path of an SQLite file, `memory:`, or a store; absent: `database_path` of the configuration. */
+  store?: string | Store | AsyncStore;
   /**
    * The model, a fallback chain of models, or models by purpose. Without a model, the engine makes
    * summaries by extraction.
    */
   complete?: Models | ModelsByPurpose;
-  /** Configuration of the engine. A wrong value rejects `open`; an unknown key is a warning. */
+  /** Configuration of the engine. A wrong value rejects `open`; each key without effect is a warning. */
   config?: Configuration | null;
   /** Clock in milliseconds since the epoch. */
   now?: () => number;
@@ -198,11 +201,24 @@ export interface OpenOptions {
    */
   scope?: ToolScope;
   /**
+   * Dialect of messages that come in and go out, unless a call or a handle names another; `auto`
+   * finds it for each message that comes in, and a call that writes messages names another.
+   * Default: `lcm`.
+   */
+  dialect?: ReadDialect;
+  /** Ends every call that asks a model, as the `signal` of the call itself does. */
+  signal?: AbortSignal;
+  /**
    * Environment whose `LCM_...` variables are configuration; in Node the environment of the
-   * process. A variable takes precedence over `config`, under any name of its key.
+   * process. A key of `config` goes before its variable, under any name.
    */
   environment?: { [name: string]: string | undefined };
 }
 
 /** Opens a store and returns an engine over it. */
 export declare function open(options: OpenOptions): Promise<Engine>;
+/** Opens a store and returns an engine over it; `store` is the member of the options. */
+export declare function open(
+  store: OpenOptions["store"],
+  options?: Omit<OpenOptions, "store">,
+): Promise<Engine>;

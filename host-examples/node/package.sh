@@ -8,7 +8,7 @@ node scripts/build.mjs
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-cp -R README.md engine.d.ts index.d.ts types.d.ts types src build "$folder"
+cp -R README.md conversation.d.ts engine.d.ts index.d.ts types.d.ts types src build "$folder"
 cp ../../LICENSE ../../LICENSE-MIT ../../LICENSE-APACHE "$folder"
 # What only a checkout can run or needs is no part of the package.
 node -e '

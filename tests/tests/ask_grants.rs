@@ -104,9 +104,8 @@ fn apply(host: &mut Host, asked: &Json, said: &str) -> Result<Json, Error> {
 /// Returns the passages that the model is shown.
 fn passages(asked: &Json) -> Vec<String> {
     let prompt = asked.field("requests").unwrap().element(0).unwrap().text("prompt");
-    let (_, rest) = prompt.split_once("<source ").unwrap();
-    let (_, rest) = rest.split_once(">\n").unwrap();
-    let (material, _) = rest.split_once("\n</source ").unwrap();
+    let (_, rest) = prompt.split_once("<source>\n").unwrap();
+    let (material, _) = rest.split_once("\n</source>").unwrap();
     let blocks = material.split("\n\n[").enumerate();
     blocks.map(|(at, block)| if at == 0 { block.into() } else { format!("[{block}") }).collect()
 }

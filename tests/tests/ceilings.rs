@@ -170,6 +170,25 @@ fn assemble_warm_reads_the_head_and_what_is_new() {
     });
 }
 
+/// Goal: the cost of a status and of a description does not grow with the messages. Method: reads
+/// and bytes of both, cold.
+#[test]
+fn status_and_describe_do_not_depend_on_the_length_of_the_history() {
+    each_history(|host, place| {
+        host.cold = true;
+        for (name, args, reads_max, bytes_max) in [
+            ("admin.status", r#"{"conversation":"c","now":1}"#, 8, 8_192),
+            ("recall.describe", r#"{"id":"c","options_json":{},"now":1}"#, 16, 2 * MIB),
+        ] {
+            host.store.begin_call();
+            host.ask(name, &Json::of(args)).unwrap();
+            let counts = host.store.counts();
+            assert!(counts.reads() <= reads_max, "{name} of {place}: {counts:?}");
+            assert!(counts.bytes_read <= bytes_max, "{name} of {place}: {counts:?}");
+        }
+    });
+}
+
 /// With a model the record of its reports comes with the head: no further read.
 #[test]
 fn a_model_is_read_with_the_head() {

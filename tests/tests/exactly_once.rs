@@ -87,7 +87,6 @@ struct Figures {
     covered: u64,
     branches: u64,
     cuts: u64,
-    refused: u64,
     /// Calls and results under an id that another one had before.
     ids_again: u64,
     /// Messages that are stored once more than they were said, of a kind that may be.
@@ -103,7 +102,6 @@ impl Figures {
         self.covered += other.covered;
         self.branches += other.branches;
         self.cuts += other.cuts;
-        self.refused += other.refused;
         self.ids_again += other.ids_again;
         self.doubled += other.doubled;
     }
@@ -344,15 +342,6 @@ impl Life {
             self.store.begin_call();
             let plan = match self.engine.reconcile(&mut self.store, CHAT, &entries, self.now) {
                 Ok(plan) => plan,
-                Err(error) if error.code == ErrorCode::Exists => {
-                    self.figures.refused += 1;
-                    // The call before it may have stored its batch, and the file is not known.
-                    self.may_double |= self.known == Known::Content;
-                    return match self.known {
-                        Known::Content => Ok(()),
-                        _ => Err(format!("a transcript with ids is refused: {error}")),
-                    };
-                }
                 Err(error) => return Err(error.to_string()),
             };
             let plan: serde_json::Value = serde_json::from_str(&plan).unwrap();
@@ -400,6 +389,11 @@ impl Life {
         for batch in batch.chunks(100) {
             let raws: Vec<String> = batch.iter().map(|n| self.said[*n].raw.clone()).collect();
             let sent = self.planted(batch, &raws);
+            // Without ids nobody can tell the only message of a list from the same words said
+            // again.
+            let is_again = batch.len() == 1 && self.said[batch[0]].handed;
+            self.may_double |=
+                is_again && mode == AppendMode::Transcript && self.known == Known::Content;
             self.note_order(batch);
             let mut extra = None;
             for _ in 0..8 {
@@ -565,12 +559,11 @@ fn nothing_is_lost_altered_or_doubled() {
     failures.iter().for_each(|failure| println!("{failure}"));
     assert!(failures.is_empty(), "{} of {seeds} lives: {}", failures.len(), failures[0]);
     // Lives in which nothing happens prove nothing.
-    let Figures { handed, faults, covered, branches, cuts, refused, doubled, ids_again, .. } =
-        total;
+    let Figures { handed, faults, covered, branches, cuts, doubled, ids_again, .. } = total;
     assert!(handed > 20 * seeds && faults > seeds / 4, "too little happens: {total:?}");
     assert!(covered.min(branches).min(cuts) > seeds / 10, "too little is changed: {total:?}");
     assert!(ids_again > 2 * seeds, "too few ids are used again: {total:?}");
-    assert!(refused > 0 && doubled > 0, "what is only counted does not happen: {total:?}");
+    assert!(doubled > 0, "what is only counted does not happen: {total:?}");
     assert!(doubled * 20 < handed, "too much is doubled: {total:?}");
 }
 

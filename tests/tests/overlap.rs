@@ -7,9 +7,9 @@
 )]
 //! A whole transcript that was edited between two times it is taken in, as `lcm ingest FILE` does.
 //!
-//! Whatever was done to it, all it holds is stored afterwards, as often as it holds it, or it is
-//! refused and nothing is written. What carries an id is stored once. One edit of a transcript of
-//! messages that differ adds exactly what is new.
+//! Whatever was done to it, all it holds is stored afterwards, as often as it holds it. What
+//! carries an id is stored once. One edit of a transcript of messages that differ adds exactly what
+//! is new.
 //!
 //! 2,000 transcripts run always; `LCM_SEEDS=100000` runs more, `LCM_SEED=123` one.
 
@@ -148,14 +148,27 @@ impl Conversation {
             Err(error) if error.code == ErrorCode::Exists => return Ok(None),
             Err(error) => return Err(error.to_string()),
         };
-        let plan: Value = serde_json::from_str(&plan).unwrap();
+        let mut plan: Value = serde_json::from_str(&plan).unwrap();
         let mut revision = plan["revision"].as_u64().expect("a revision");
         let mut stored = 0;
-        for range in plan["missing_ranges"].as_array().expect("a list") {
+        let ranges = plan["missing_ranges"].as_array().expect("a list").clone();
+        for (number, range) in ranges.iter().enumerate() {
+            let is_last = number + 1 == ranges.len();
             let [from, to] =
                 ["index_first", "index_last"].map(|key| range[key].as_u64().unwrap() as usize);
             for batch in file[from..=to].chunks(100) {
-                let extra_json = Some(json!({ "revision": revision }).to_string());
+                // What the plan says of the line goes with the appends that carry it out.
+                let mut line = plan["line"].take();
+                plan["line"] = json!({"list_hash": line["list_hash"]});
+                if line["list_hash"].is_null() || !is_last || batch.len() < to + 1 - from {
+                    line.as_object_mut().unwrap().remove("list_hash");
+                } else {
+                    line["count"] = json!(batch.len());
+                }
+                if range["revision"] == true {
+                    line["revision"] = json!(true);
+                }
+                let extra_json = Some(json!({"revision": revision, "line": line}).to_string());
                 let options =
                     AppendOptions { append_mode: AppendMode::New, partial: false, extra_json };
                 self.store.begin_call();
@@ -185,10 +198,27 @@ fn counts(messages: &[String]) -> BTreeMap<String, u64> {
     counts
 }
 
+/// The same counts by what the messages say: an id that is added or left out changes no message.
+fn counts_said(counts: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
+    let mut said = BTreeMap::new();
+    for (message, count) in counts {
+        let mut message: Value = serde_json::from_str(message).unwrap();
+        message.as_object_mut().unwrap().remove("id");
+        *said.entry(message.to_string()).or_default() += count;
+    }
+    said
+}
+
 /// Nothing of a transcript is missing, and nothing with an id is there twice.
-fn all_there(file: &[String], stored: &BTreeMap<String, u64>) -> Result<(), String> {
-    for (message, wanted) in counts(file) {
-        let found = stored.get(&message).copied().unwrap_or_default();
+fn all_there(file: &[String], stored: &BTreeMap<String, u64>, ids: Ids) -> Result<(), String> {
+    let is_mixed = matches!(ids, Ids::OfUsers | Ids::Some);
+    let said = |counts: &BTreeMap<String, u64>| match is_mixed {
+        true => counts_said(counts),
+        false => counts.clone(),
+    };
+    let found_counts = said(stored);
+    for (message, wanted) in said(&counts(file)) {
+        let found = found_counts.get(&message).copied().unwrap_or_default();
         if found < wanted {
             return Err(format!("{message}: {wanted} in the transcript, {found} stored"));
         }
@@ -201,7 +231,6 @@ fn all_there(file: &[String], stored: &BTreeMap<String, u64>) -> Result<(), Stri
 
 #[derive(Debug, Default)]
 struct Figures {
-    refused: u64,
     exact: u64,
     long: u64,
 }
@@ -223,20 +252,12 @@ fn run(seed: u64, figures: &mut Figures) -> Result<(), String> {
     for edit in edits {
         let new = writer.edit(edit, &mut file);
         let what = format!("{ids:?} {edit:?} of {new}, {length} messages");
-        let before = conversation.counts();
         let stored = conversation.ingest(&file).map_err(|why| format!("{what}: {why}"))?;
-        figures.long += u64::from(length > 118);
+        figures.long += u64::from(length > 104);
         let Some(stored) = stored else {
-            figures.refused += 1;
-            if ids == Ids::All || matches!(edit, Edit::Append | Edit::Delete | Edit::Cut) && sure {
-                return Err(format!("{what}: refused"));
-            }
-            if conversation.counts() != before {
-                return Err(format!("{what}: refused and written"));
-            }
-            return Ok(());
+            return Err(format!("{what}: refused"));
         };
-        all_there(&file, &conversation.counts()).map_err(|why| format!("{what}: {why}"))?;
+        all_there(&file, &conversation.counts(), ids).map_err(|why| format!("{what}: {why}"))?;
         // What replaces the end, or is put near it, is a branch: what follows it is new.
         let is_exact = match edit {
             Edit::Append | Edit::Delete | Edit::Cut => true,
@@ -261,7 +282,7 @@ fn number(variable: &str) -> Option<u64> {
 }
 
 #[test]
-fn an_edited_transcript_is_stored_or_refused() {
+fn an_edited_transcript_is_stored() {
     let seeds = match number("LCM_SEED") {
         Some(seed) => seed..seed + 1,
         None => 0..number("LCM_SEEDS").unwrap_or(SEEDS),
@@ -280,6 +301,6 @@ fn an_edited_transcript_is_stored_or_refused() {
     println!("{figures:?}");
     failures.iter().take(10).for_each(|failure| println!("{failure}"));
     assert!(failures.is_empty(), "{} fail: {}", failures.len(), failures[0]);
-    let Figures { refused, exact, long } = figures;
-    assert!(is_one || refused.min(exact).min(long) > 100, "too little happens: {figures:?}");
+    let Figures { exact, long } = figures;
+    assert!(is_one || exact.min(long) > 100, "too little happens: {figures:?}");
 }

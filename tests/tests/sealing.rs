@@ -104,11 +104,11 @@ fn assert_kept(host: &mut Host, texts: &[String], place: &str) {
     let sealed = keys(host, 'z');
     let last = sealed.last().map_or(0, |key| seq(key));
     assert!(keys(host, 'm').iter().all(|key| seq(key) > last), "{place}: a pack was left behind");
-    let status = host.ask("admin.status", &Json::of(r#"{"conversation":"c"}"#)).unwrap();
-    let status = Json::of(status.as_str().unwrap());
-    let packs = status.field("bytes").unwrap().field("packs").unwrap().clone();
+    let report = host.ask("admin.check", &Json::of(r#"{"conversation":"c"}"#)).unwrap();
+    let metrics = Json::of(report.as_str().unwrap()).field("metrics").unwrap().clone();
+    let packs = metrics.field("bytes").unwrap().field("packs").unwrap().clone();
     let sum: u64 = ['m', 'z', 'd'].into_iter().map(|kind| bytes(host, kind)).sum();
-    assert_eq!(packs, sum.into(), "{place}: {status}");
+    assert_eq!(packs, sum.into(), "{place}: {metrics}");
 }
 
 /// Bytes of keys and values of one kind.

@@ -288,12 +288,13 @@ fn the_calls_that_an_expansion_prints_show_everything_once() {
         "summary_prefix_tokens_target":1000}"#;
     let mut host = Host::new(Some(Json::of(config)), StoreMode::Plain).unwrap();
     let mut random = Random::new(3);
-    let said = |random: &mut Random| {
+    // Each text has its number: lists are compared by what they say.
+    let said = |random: &mut Random, number: usize| {
         let words = *random.pick(&[3, 40, 40, 200, 700]);
-        message(&format!("{} heron", "word ".repeat(words)))
+        message(&format!("{number} {} heron", "word ".repeat(words)))
     };
-    for _ in 0..15 {
-        let messages = (0..10).map(|_| said(&mut random)).collect();
+    for batch in 0..15 {
+        let messages = (0..10).map(|place| said(&mut random, 10 * batch + place)).collect();
         append(&mut host, "a", messages);
     }
     let script = r#"[{"tokens":300,"purpose":"leaf","times":0},
@@ -396,7 +397,8 @@ fn an_expansion_goes_on_behind_what_is_below_it() {
     for after in ["msg_0123456789abcdef", "sum_0123456789abcdef", "x"] {
         let more = r#""includeMessages":true"#;
         let told = refused(format!(r#"{{"summaryIds":["{id}"],{more},"after":"{after}"}}"#));
-        assert!(told.contains(&format!("`{after}` is not an entry below")), "{told}");
+        assert!(told.contains("`after` must be an entry that this call lists below"), "{told}");
+        assert!(told.contains(&format!("got `{after}`")), "{told}");
     }
     let told = refused(r#"{"query":"word","after":"x"}"#.to_owned());
     assert!(told.contains("`after` requires `summaryIds`"), "{told}");

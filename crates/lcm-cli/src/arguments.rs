@@ -2,7 +2,7 @@
 
 #![allow(rustdoc::broken_intra_doc_links, reason = "help texts are plain text, not Markdown")]
 
-use std::{ffi::OsString, path::PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use lcm_host::{
@@ -13,7 +13,7 @@ use serde::Serialize;
 
 /// Lossless context management: keep every message, work with a context that fits.
 #[derive(Debug, Parser)]
-#[command(name = "lcm", version, disable_help_subcommand = true)]
+#[command(name = "lcm", version)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -23,17 +23,12 @@ pub(crate) struct Arguments {
 
 /// Options of every command, before or after its name.
 #[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
     /// Store of the conversations: a file, or memory: for a store that ends with the program
-    #[arg(
-        long,
-        global = true,
-        env = "LCM_STORE",
-        hide_env_values = true,
-        value_name = "PATH",
-        default_value = "./default.lcm.db"
-    )]
-    pub(crate) store: String,
+    /// [default: database_path of the configuration, else ./default.lcm.db]
+    #[arg(long, global = true, env = "LCM_STORE", hide_env_values = true, value_name = "PATH")]
+    pub(crate) store: Option<String>,
     /// Id of the conversation
     #[arg(long, global = true, value_name = "ID", default_value = "default")]
     pub(crate) conversation: String,
@@ -91,6 +86,8 @@ pub(crate) enum Command {
     Digest(Digest),
     /// Add the conversation to a family, whose conversations are searched together
     Family(Family),
+    /// Print the conversation of a family that is not archived
+    Live(Live),
     /// Archive the conversation and continue in an empty conversation of its family
     Reset(Reset),
     /// Start a new session: withdraw messages and shallow summaries from the context
@@ -107,6 +104,8 @@ pub(crate) enum Command {
     Usage(Usage),
     /// Compare the cost of compacting now and of waiting; changes nothing
     Advise(Advise),
+    /// Print the configuration that counts, and how each key and variable was treated
+    Config,
     /// List, show, replace and compare the prompts of summaries
     #[command(subcommand)]
     Prompts(Prompts),
@@ -114,8 +113,13 @@ pub(crate) enum Command {
     Export(Export),
     /// Import an export; skip stored messages
     Import(Import),
-    #[command(external_subcommand)]
-    Other(Vec<OsString>),
+    /// Print a script that completes commands and options in a shell
+    Completions {
+        /// Shell that runs the script
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page of the program, in roff
+    Man,
 }
 
 #[derive(Args, Debug)]
@@ -193,16 +197,18 @@ pub(crate) struct Maintain {
 #[derive(Args, Debug, Default)]
 pub(crate) struct Models {
     /// Model: offline, exec:PROGRAM ARGS, openai:MODEL[@BASE-URL], anthropic:MODEL[@BASE-URL], or
-    /// PURPOSE=SPEC; several models form a fallback chain
+    /// PURPOSE=SPEC; several models form a fallback chain [default: summary_model of the
+    /// configuration, else offline]
     #[arg(long, value_name = "SPEC")]
     pub(crate) llm: Vec<String>,
     /// Retries of a failing model before the next model
     #[arg(long, value_name = "N", default_value = "2", allow_negative_numbers = true)]
     pub(crate) retries: u32,
-    /// Time limit of one answer, in seconds from 1 to 86400
-    #[arg(long, value_name = "SECONDS", default_value = "60", allow_negative_numbers = true,
+    /// Time limit of one answer, in seconds from 1 to 86400 [default: timeout_ms of the
+    /// configuration, else 60]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true,
         value_parser = clap::value_parser!(u32).range(1..=86_400))]
-    pub(crate) timeout: u32,
+    pub(crate) timeout: Option<u32>,
 }
 
 #[derive(Args, Debug)]
@@ -458,12 +464,18 @@ pub(crate) struct Family {
 }
 
 #[derive(Args, Debug)]
+pub(crate) struct Live {
+    /// Key of the family
+    pub(crate) family: String,
+}
+
+#[derive(Args, Debug)]
 pub(crate) struct Reset {
     /// Id of the next conversation [default: the id with #2, #3 and so on]
     #[arg(long, value_name = "ID")]
     pub(crate) successor: Option<String>,
     #[command(flatten)]
-    pub(crate) apply: Apply,
+    pub(crate) dry_run: DryRun,
 }
 
 #[derive(Args, Debug)]
@@ -473,16 +485,16 @@ pub(crate) struct New {
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) retain_depth: Option<i64>,
     #[command(flatten)]
-    pub(crate) apply: Apply,
+    pub(crate) dry_run: DryRun,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct Archive {
-    /// Cause: manual-reset, deleted, session-end, rollover, cron-rotation or idle
+    /// Cause: manual-reset, discarded, session-end, rollover, cron-rotation or idle
     #[arg(long, value_name = "C")]
     pub(crate) cause: String,
     #[command(flatten)]
-    pub(crate) apply: Apply,
+    pub(crate) dry_run: DryRun,
 }
 
 #[derive(Args, Debug)]
@@ -507,7 +519,7 @@ pub(crate) struct Focus {
     #[arg(long, value_name = "N", requires = "file", allow_negative_numbers = true)]
     pub(crate) seq_last: Option<u64>,
     #[command(flatten)]
-    pub(crate) apply: Apply,
+    pub(crate) dry_run: DryRun,
 }
 
 #[derive(Args, Debug)]
@@ -608,6 +620,14 @@ pub(crate) enum Prompts {
 pub(crate) struct Prompt {
     /// Name: leaf, leaf-aggressive, session, phase or durable
     pub(crate) name: String,
+}
+
+/// Whether a command only shows its effect.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct DryRun {
+    /// Print the change without writing it
+    #[arg(long)]
+    pub(crate) dry_run: bool,
 }
 
 /// Whether a command writes.

@@ -1,79 +1,38 @@
-//! Configures the component from the environment and a file, and edits overrides in that file.
+//! Resolves the configuration from the environment and a file, and edits overrides in that file.
 //!
-//! In: variables `LCM_...` and the file of `--config`. Out: calls of `configure`, and warnings. A
-//! variable takes precedence over the file. The name of a variable becomes a key in camel case; the
-//! component knows which keys exist.
+//! In: variables `LCM_...` and the file of `--config`, whose keys go before variables. Out: the
+//! settings, and warnings. The component reads the texts of variables and knows which keys exist.
 
 use std::{collections::BTreeMap, path::Path};
 
-use lcm_host::{Code, Error, Lcm, Result};
-use serde::Deserialize;
+use lcm_host::{Code, Component, Error, Result, Settings};
 use serde_json::{Map, Value, value::RawValue};
 
 use crate::input::read_text;
 
-const PREFIX: &str = "LCM_";
-/// Variables with the prefix that are no keys of the configuration, the same in every host.
-const OTHERS: [&str; 4] = ["LCM_STORE", "LCM_WASM", "LCM_CACHE_DIR", "LCM_BLESS"];
-
-/// The members of the report of `configure` that this module uses.
-#[derive(Debug, Default, Deserialize)]
-struct Report {
-    /// Keys that were set, under the engine's names.
-    accepted: Vec<String>,
-    /// Keys that were given under another name.
-    aliased: Vec<Alias>,
-    /// Keys that do not exist, as given.
-    unknown: Vec<String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Alias {
-    /// Name as given.
-    key: String,
-    /// Name of the engine.
-    #[serde(rename = "as")]
-    name: String,
-}
-
-/// Configures `lcm` from the file and the environment, which takes precedence. Returns warnings
-/// about unknown keys of the file, each one line.
-pub(crate) fn apply(lcm: &Lcm, file: Option<&Path>) -> Result<Vec<String>> {
-    let mut merged = file.map(read).transpose()?.unwrap_or_default();
-    let environment =
-        environment(std::env::vars_os().filter_map(|(name, value)| {
-            Some((name.into_string().ok()?, value.into_string().ok()?))
-        }));
-    let mut warnings = Vec::new();
-    let mut of_file = Report::default();
-    // Each source is configured alone first, so that an error can name its source.
-    if let Some(file) = file {
-        of_file = configure(lcm, &merged, &format!("`{}`", file.display()))?;
-        let unknown = of_file.unknown.iter();
-        warnings.extend(unknown.map(|key| format!("`{}`: unknown key `{key}`", file.display())));
-    }
-    if !environment.is_empty() {
-        let of_environment = configure(lcm, &environment, "environment")?;
-        // A key of the file is dropped if a variable sets the same key, also under another name.
-        merged.retain(|key, _| {
-            let alias = of_file.aliased.iter().find(|alias| alias.key == *key);
-            let name = alias.map_or(key, |alias| &alias.name);
-            !of_environment.accepted.contains(name)
-        });
-        merged.extend(environment);
-        configure(lcm, &merged, "configuration")?;
-    }
-    Ok(warnings)
-}
-
-fn configure(lcm: &Lcm, map: &Map<String, Value>, source: &str) -> Result<Report> {
-    let report = lcm
-        .configure(&Value::Object(map.clone()).to_string())
-        .map_err(|error| Error::new(error.code, format!("{source}: {}", error.message)))?;
-    serde_json::from_str(&report).map_err(|error| {
-        let message = format!("`setup.configure` answered unexpected JSON: {error}");
-        Error::new(Code::Internal, message)
+/// Resolves the file and the environment.
+pub(crate) fn resolve_settings(component: &Component, file: Option<&Path>) -> Result<Settings> {
+    let given = file.map(read).transpose()?.unwrap_or_default();
+    let variables = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let given = Value::Object(given).to_string();
+    Settings::resolve(component, &given, variables).map_err(|error| match file {
+        Some(file) if !error.message.starts_with("`LCM_") => {
+            Error::new(error.code, format!("`{}`: {}", file.display(), error.message))
+        }
+        _ => error,
     })
+}
+
+/// Prints warnings, and in one line that there are keys under other names.
+pub(crate) fn print_notes(settings: &Settings, warnings: &[String]) {
+    for warning in warnings {
+        eprintln!("lcm: warning: {warning}");
+    }
+    let count = settings.report.aliased.len();
+    if count > 0 {
+        eprintln!("lcm: note: {count} of the keys have other names here, see `lcm config`");
+    }
 }
 
 fn read(file: &Path) -> Result<Map<String, Value>> {
@@ -128,70 +87,9 @@ pub(crate) fn with_override(
     Ok((out, true))
 }
 
-/// Returns the variables that configure the engine, by their keys in camel case. A value that is
-/// JSON is parsed; any other value is a text.
-fn environment(variables: impl Iterator<Item = (String, String)>) -> Map<String, Value> {
-    let ours = variables.filter_map(|(name, value)| {
-        let key = name.strip_prefix(PREFIX)?;
-        let other = OTHERS.contains(&name.as_str());
-        let key = (!other && !key.is_empty()).then(|| camel_case(key))?;
-        let value = serde_json::from_str(&value).unwrap_or(Value::String(value));
-        Some((key, value))
-    });
-    ours.collect()
-}
-
-/// Converts `FRESH_TAIL_COUNT` to `freshTailCount`.
-fn camel_case(upper_snake: &str) -> String {
-    let mut words = upper_snake.split('_').filter(|word| !word.is_empty());
-    let mut name = words.next().unwrap_or_default().to_ascii_lowercase();
-    for word in words {
-        let mut letters = word.chars();
-        name.extend(letters.next().map(|first| first.to_ascii_uppercase()));
-        name.push_str(&letters.as_str().to_ascii_lowercase());
-    }
-    name
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn of(variables: &[(&str, &str)]) -> Map<String, Value> {
-        environment(variables.iter().map(|(name, value)| ((*name).into(), (*value).into())))
-    }
-
-    #[test]
-    fn variables_become_keys_of_the_reference() {
-        let map = of(&[
-            ("LCM_FRESH_TAIL_COUNT", "12"),
-            ("LCM_CUSTOM_INSTRUCTIONS", "be brief"),
-            ("LCM_ENABLED", "false"),
-        ]);
-        assert_eq!(map["freshTailCount"], 12);
-        assert_eq!(map["customInstructions"], "be brief");
-        assert_eq!(map["enabled"], false);
-        assert_eq!(map.len(), 3);
-    }
-
-    /// Goal: a key that the engine has can be said by the variable of its name. Method: the keys
-    /// that it reports, each with values until one is of its type.
-    #[test]
-    fn every_key_of_the_engine_has_its_variable() {
-        let lcm = Lcm::open("memory:", crate::session::COMPONENT).unwrap();
-        let report: Value = serde_json::from_str(&lcm.configure("{}").unwrap()).unwrap();
-        let names = report["defaulted"].as_array().unwrap();
-        assert!(names.len() > 30, "{report}");
-        for name in names.iter().filter_map(Value::as_str) {
-            let variable = format!("{PREFIX}{}", name.to_ascii_uppercase());
-            let is_taken = |value: &&str| {
-                let map = of(&[(variable.as_str(), value)]);
-                configure(&lcm, &map, "environment").is_ok_and(|report| report.accepted == [name])
-            };
-            let values = ["2", "500", "100000", "true", "layered", "[]", "{}"];
-            assert!(values.iter().any(is_taken), "{variable}");
-        }
-    }
 
     #[test]
     fn an_override_leaves_the_rest_of_the_file_alone() {
@@ -216,13 +114,5 @@ mod tests {
         );
         assert!(with_override("[]", "leaf", None).is_err());
         assert!(with_override("{\"prompt_overrides\": 5}", "leaf", Some("x")).is_err());
-    }
-
-    #[test]
-    fn variables_of_others_are_left_alone() {
-        assert!(of(&[("LCM_STORE", "a.db"), ("LCM_BLESS", "1"), ("HOME", "x")]).is_empty());
-        assert!(of(&[("LCM_WASM", "a.wasm"), ("LCM_CACHE_DIR", "a"), ("LCM_", "x")]).is_empty());
-        // A name that begins as one of these is another.
-        assert_eq!(of(&[("LCM_STORES", "7")])["stores"], 7);
     }
 }

@@ -87,6 +87,12 @@ impl Transcript {
         self.dialect.unwrap_or(WitDialect::Lcm)
     }
 
+    /// Returns the name of the format that `--dialect auto` would find; `None`: it finds none.
+    pub(crate) fn detect_format(&self) -> Option<&'static str> {
+        let read = session_files::read(self.messages.clone()).ok()?;
+        read.format.map(session_files::Format::name)
+    }
+
     /// Returns the name of the detected format; `None`: the dialect was given, or the format is
     /// unknown yet.
     pub(crate) fn format(&self) -> Option<&'static str> {

@@ -15,9 +15,12 @@ mod progress;
 mod session;
 mod tree;
 
-use std::process::ExitCode;
+use std::{path::Path, process::ExitCode};
 
-use clap::{Parser as _, error::ErrorKind};
+use clap::{
+    Parser as _,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
 use lcm_host::{Code, Error};
 
 use crate::arguments::Arguments;
@@ -42,8 +45,23 @@ fn main() -> ExitCode {
         Ok(End::Done) => ExitCode::SUCCESS,
         Ok(End::Findings) => ExitCode::from(1),
         Ok(End::ModelUnavailable) => ExitCode::from(6),
-        Err(error) => fail(&error),
+        Err(error) => fail(&name_store(error)),
     }
+}
+
+/// Adds the name of the store to an error about an unknown conversation.
+fn name_store(error: Error) -> Error {
+    let is_unknown = error.code == Code::NotFound
+        && error.message.starts_with("conversation `")
+        && error.message.ends_with("does not exist");
+    if !is_unknown {
+        return error;
+    }
+    let store = session::opened_store();
+    let is_file = store != session::MEMORY && !store.contains("://");
+    let missing = is_file && !Path::new(store).exists();
+    let rest = if missing { "; there is no such file" } else { "" };
+    Error::new(Code::NotFound, format!("{} in the store `{store}`{rest}", error.message))
 }
 
 /// Prints the requested help or version, or one line about a wrong command line.
@@ -56,11 +74,37 @@ fn usage(error: &clap::Error) -> ExitCode {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         return fail(&Error::new(Code::InvalidInput, "a command is required, see `lcm --help`"));
     }
+    if let (ErrorKind::InvalidSubcommand, Some(ContextValue::String(name))) =
+        (error.kind(), error.get(ContextKind::InvalidSubcommand))
+    {
+        if commands::NOT_BUILT.contains(&name.as_str()) {
+            let message = format!("this version has no command `{name}`, see `lcm --help`");
+            return fail(&Error::new(Code::Unsupported, message));
+        }
+        let proposal = proposal(error).unwrap_or_else(|| ", see `lcm --help`".to_owned());
+        let message = format!("unknown command `{name}`{proposal}");
+        return fail(&Error::new(Code::InvalidInput, message));
+    }
     let text = error.to_string();
     // The first paragraph of clap's text has the error; usage and hints follow.
     let first = text.split("\n\n").next().unwrap_or(&text);
     let message = first.strip_prefix("error: ").unwrap_or(first);
-    fail(&Error::new(Code::InvalidInput, message))
+    let proposal = proposal(error).unwrap_or_default();
+    fail(&Error::new(Code::InvalidInput, format!("{message}{proposal}")))
+}
+
+/// Returns the similar name that clap found, as the end of a sentence.
+fn proposal(error: &clap::Error) -> Option<String> {
+    let kinds =
+        [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
+    let found = kinds.into_iter().find_map(|kind| error.get(kind))?;
+    let name = match found {
+        ContextValue::String(name) => name,
+        // The last is the most similar.
+        ContextValue::Strings(names) => names.last()?,
+        _ => return None,
+    };
+    Some(format!("; did you mean `{name}`?"))
 }
 
 fn fail(error: &Error) -> ExitCode {

@@ -1,4 +1,5 @@
-//! Builds the chain of models from the options `--llm`, `--retries` and `--timeout`.
+//! Builds the chain of models from the options `--llm`, `--retries` and `--timeout`, and from the
+//! configuration.
 //!
 //! API keys are read from `OPENAI_API_KEY` and `ANTHROPIC_API_KEY`.
 
@@ -7,14 +8,31 @@ use std::{sync::Arc, time::Duration};
 use lcm_host::{
     Code, Component, Error, Result,
     completion::{Anthropic, Chain, CompletionProvider, Exec, Offline, OpenAi, purpose},
+    shapes::HostSettings,
     types::Purpose,
 };
 
 use crate::arguments::Models;
 
-/// Builds the chain of all `--llm`, in order; if none is for all purposes, with the offline model.
-pub(crate) fn chain(component: &Component, models: &Models) -> Result<Chain> {
-    let timeout = Duration::from_secs(models.timeout.into());
+/// Time limit of one answer where neither an option nor the configuration names one.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Returns the chain that makes every text without a model.
+pub(crate) fn build_offline_chain(component: &Component) -> Chain {
+    Chain::new(vec![Arc::new(Offline::new(component))])
+}
+
+/// Builds the chain of all `--llm`, in order. Without a general one the models of the configuration
+/// stand in, or else the offline model. A model that is not asked adds a warning.
+pub(crate) fn build_chain(
+    component: &Component,
+    models: &Models,
+    host: &HostSettings,
+    warnings: &mut Vec<String>,
+) -> Result<Chain> {
+    let configured = host.timeout_ms.map(|ms| Duration::from_millis(ms.into()));
+    let option = models.timeout.map(|seconds| Duration::from_secs(seconds.into()));
+    let timeout = option.or(configured).unwrap_or(TIMEOUT);
     let mut default: Vec<Arc<dyn CompletionProvider>> = Vec::new();
     let mut by_purpose = Vec::new();
     for spec in &models.llm {
@@ -25,6 +43,24 @@ pub(crate) fn chain(component: &Component, models: &Models) -> Result<Chain> {
             (None, spec) => default.push(provider(component, spec, timeout)?),
         }
     }
+    let is_named = !default.is_empty();
+    if let Some(model) = configured_model("summary_model", &host.summary_model, is_named, warnings)?
+    {
+        default.push(provider(component, &model, timeout)?);
+    }
+    let is_asked = by_purpose.iter().any(|(purpose, _)| *purpose == Purpose::Ask);
+    let is_named = is_named || is_asked;
+    if let Some(model) =
+        configured_model("expansion_model", &host.expansion_model, is_named, warnings)?
+    {
+        by_purpose.push((Purpose::Ask, provider(component, &model, timeout)?));
+    }
+    for model in &host.fallback_models {
+        match spec(model) {
+            Some(spec) => default.push(provider(component, &spec, timeout)?),
+            None => warnings.push(format!("`fallback_models`: `{model}` is not asked: {KNOWN}")),
+        }
+    }
     if default.is_empty() {
         default.push(Arc::new(Offline::new(component)));
     }
@@ -33,6 +69,34 @@ pub(crate) fn chain(component: &Component, models: &Models) -> Result<Chain> {
         chain = chain.with_purpose(purpose, provider);
     }
     Ok(chain)
+}
+
+/// The models of a configuration that the program can ask.
+const KNOWN: &str = "the program asks `openai/MODEL` and `anthropic/MODEL`";
+
+/// Returns the SPEC of a model `PROVIDER/MODEL`; `None`: the program cannot ask the provider.
+fn spec(model: &str) -> Option<String> {
+    let (provider, name) = model.split_once('/')?;
+    matches!(provider, "openai" | "anthropic").then(|| format!("{provider}:{name}"))
+}
+
+/// Returns the SPEC of the model of a key; `None`: there is none, or `--llm` names one, which a
+/// warning says.
+fn configured_model(
+    key: &str,
+    model: &Option<String>,
+    is_named: bool,
+    warnings: &mut Vec<String>,
+) -> Result<Option<String>> {
+    let Some(model) = model else { return Ok(None) };
+    if is_named {
+        warnings.push(format!("`{key}`: not used: `--llm` goes before it"));
+        return Ok(None);
+    }
+    match spec(model) {
+        Some(spec) => Ok(Some(spec)),
+        None => Err(invalid(format!("`{key}` must have a provider: {KNOWN}, got `{model}`"))),
+    }
 }
 
 /// Splits `PURPOSE=SPEC`; without a purpose the text is the SPEC. A text with a colon before its

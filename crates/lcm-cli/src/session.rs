@@ -2,7 +2,11 @@
 //!
 //! In: the options of the command line. Out: [`Session`], which every command uses.
 
-use std::{fs, path::Path, sync::Arc};
+use std::{
+    fs,
+    path::Path,
+    sync::{Arc, OnceLock},
+};
 
 use lcm_host::{
     Cancel, Clock, Code, Component, Error, Lcm, LoadOptions, Recorder, Result,
@@ -18,7 +22,10 @@ use crate::{
 pub(crate) const COMPONENT: &[u8] = include_bytes!(env!("LCM_COMPONENT"));
 
 /// Value of `--store` that names a store in memory.
-const MEMORY: &str = "memory:";
+pub(crate) const MEMORY: &str = "memory:";
+
+/// The store that nobody named.
+const DEFAULT_STORE: &str = "./default.lcm.db";
 
 /// An open store with its conversation, clock and output format.
 pub(crate) struct Session<'a> {
@@ -29,31 +36,48 @@ pub(crate) struct Session<'a> {
     pub(crate) cancel: Cancel,
 }
 
+/// The store that this process opened; errors name it.
+static OPENED: OnceLock<String> = OnceLock::new();
+
+/// Returns the name of the store that the program opened; empty: none.
+pub(crate) fn opened_store() -> &'static str {
+    OPENED.get().map_or("", String::as_str)
+}
+
 impl<'a> Session<'a> {
     /// Opens the store that the options name, with the offline model.
     pub(crate) fn open(global: &'a Global) -> Result<Self> {
-        Self::with_models(global, &Models::default())
+        Self::over(global, None, None)
     }
 
     /// Opens a store in memory, for commands that read only the configuration.
     pub(crate) fn without_store(global: &'a Global) -> Result<Self> {
-        Self::over(global, &Models::default(), MEMORY)
+        Self::over(global, None, Some(MEMORY))
     }
 
     /// Opens the store that the options name, with these models.
     pub(crate) fn with_models(global: &'a Global, models: &Models) -> Result<Self> {
-        Self::over(global, models, &global.store)
+        Self::over(global, Some(models), None)
     }
 
-    fn over(global: &'a Global, models: &Models, place: &str) -> Result<Self> {
+    /// Opens the store at `place`, or else as the options, the environment and the configuration
+    /// name it. Without `models` no command asks a model.
+    fn over(global: &'a Global, models: Option<&Models>, place: Option<&str>) -> Result<Self> {
         let component = component(global.component.as_deref())?;
-        let chain = model::chain(&component, models)?;
+        let settings = config::resolve_settings(&component, global.config.as_deref())?;
+        let mut warnings = settings.lines();
+        warnings.extend(component.cache_warning().map(str::to_owned));
+        let chain = match models {
+            Some(models) => model::build_chain(&component, models, &settings.host, &mut warnings)?,
+            None => model::build_offline_chain(&component),
+        };
+        config::print_notes(&settings, &warnings);
         let recorder = global.record.as_deref().map(Recorder::create).transpose()?;
-        let store = store(place)?;
-        let lcm = Lcm::recorded(&component, store, Arc::new(chain), recorder);
-        for warning in config::apply(&lcm, global.config.as_deref())? {
-            eprintln!("lcm: warning: {warning}");
-        }
+        let configured = settings.host.database_path.as_deref();
+        let place = place.or(global.store.as_deref()).or(configured).unwrap_or(DEFAULT_STORE);
+        OPENED.get_or_init(|| place.to_owned());
+        let lcm = Lcm::recorded(&component, store(place)?, Arc::new(chain), recorder);
+        lcm.configure(&settings.config)?;
         let cancel = interrupt::work();
         let clock = global.now.map_or(Clock::System, Clock::Fixed);
         Ok(Self { lcm, conversation: &global.conversation, clock, json: global.json, cancel })
@@ -65,7 +89,8 @@ impl<'a> Session<'a> {
     }
 }
 
-fn component(file: Option<&Path>) -> Result<Component> {
+/// Loads the component that the options name, or the built-in one.
+pub(crate) fn component(file: Option<&Path>) -> Result<Component> {
     let options = LoadOptions::default();
     let Some(file) = file else { return Component::load(COMPONENT, &options) };
     let named = |message: &str| {

@@ -50,9 +50,21 @@ same_cases!(
         Corrupt
     }
 );
-same_cases!(types::Dialect => api::Dialect {
-    Lcm, Anthropic, OpenaiChat, OpenaiResponses, Gemini
-});
+
+impl From<types::Dialect> for api::ReadDialect {
+    fn from(dialect: types::Dialect) -> Self {
+        use api::Dialect::{Anthropic, Gemini, Lcm, OpenaiChat, OpenaiResponses};
+        match dialect {
+            types::Dialect::Lcm => Self::Of(Lcm),
+            types::Dialect::Anthropic => Self::Of(Anthropic),
+            types::Dialect::OpenaiChat => Self::Of(OpenaiChat),
+            types::Dialect::OpenaiResponses => Self::Of(OpenaiResponses),
+            types::Dialect::Gemini => Self::Of(Gemini),
+            types::Dialect::Auto => Self::Auto,
+        }
+    }
+}
+
 same_cases!(types::Purpose, model::Purpose { Leaf, Condensed, File, Ask, Focus });
 same_cases!(types::Level, model::Level { Normal, Aggressive, Fallback });
 same_cases!(types::Finish, model::Finish { Stop, Length, Refusal });
@@ -112,7 +124,7 @@ same_fields!(types::CompletionError => model::CompletionError {
 
 same_fields!(ingest::Options => api::AppendOptions { append_mode: into, partial, extra_json });
 same_fields!(api::Receipt => ingest::Receipt {
-    revision, ingested, skipped, seq_first, seq_last, context_tokens, warnings
+    revision, ingested, skipped, seq_first, seq_last, seq_seen, context_tokens, warnings
 });
 
 same_fields!(compaction::Options => api::CompactionOptions {

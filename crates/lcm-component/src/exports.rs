@@ -6,7 +6,10 @@
 use alloc::{string::String, vec::Vec};
 
 use lcm_core::Engine;
-use lcm_text::types::api::{ToolRequest, UploadChunk};
+use lcm_text::{
+    config,
+    types::api::{ToolRequest, UploadChunk},
+};
 
 use crate::{
     bindings::{
@@ -30,6 +33,10 @@ impl setup::Guest for Component {
         with_engine(|engine| engine.configure(&config_json))
     }
 
+    fn resolve(config_json: String, variables_json: String) -> Result<String, Error> {
+        config::resolve_config(&config_json, &variables_json).map_err(Into::into)
+    }
+
     fn version() -> String {
         Engine::new().version()
     }
@@ -43,7 +50,7 @@ impl ingest::Guest for Component {
         options: ingest::Options,
         now: Timestamp,
     ) -> Result<ingest::Receipt, Error> {
-        let (dialect, options) = (dialect.into(), options.into());
+        let options = options.into();
         with_engine(|engine| {
             engine.append(&mut HostStore, &conversation, dialect, &messages, &options, now)
         })
@@ -64,7 +71,7 @@ impl ingest::Guest for Component {
     }
 
     fn identify(dialect: Dialect, messages: Vec<String>) -> Result<String, Error> {
-        with_engine(|engine| engine.identify(dialect.into(), &messages))
+        with_engine(|engine| engine.identify(dialect, &messages))
     }
 
     fn reconcile(
@@ -138,12 +145,11 @@ impl compaction::Guest for Component {
 
 impl drive::Guest for Component {
     fn begin(task_json: String, now: Timestamp) -> Result<String, Error> {
-        // The answer depends only on the arguments, so a new engine can give it.
-        Engine::new().begin(&task_json, now).map_err(Into::into)
+        with_engine(|engine| engine.begin(&task_json, now))
     }
 
     fn step(token: String, event_json: String, now: Timestamp) -> Result<String, Error> {
-        Engine::new().step(&token, &event_json, now).map_err(Into::into)
+        with_engine(|engine| engine.step(&token, &event_json, now))
     }
 }
 
@@ -155,7 +161,7 @@ impl context::Guest for Component {
         options: context::Options,
         now: Timestamp,
     ) -> Result<context::Assembled, Error> {
-        let (dialect, options) = (dialect.into(), options.into());
+        let options = options.into();
         with_engine(|engine| {
             engine.assemble(&mut HostStore, &conversation, budget, dialect, &options, now)
         })
@@ -163,7 +169,7 @@ impl context::Guest for Component {
     }
 
     fn validate(dialect: Dialect, messages_json: String) -> Result<String, Error> {
-        with_engine(|engine| engine.validate(dialect.into(), &messages_json))
+        with_engine(|engine| engine.validate(dialect, &messages_json))
     }
 }
 
@@ -272,11 +278,11 @@ fn tool_scope(scope: Option<ToolScope>) -> lcm_text::types::api::ToolScope {
 impl tools::Guest for Component {
     fn definitions(dialect: Dialect, grant: Option<String>, scope: Option<ToolScope>) -> String {
         // The answer depends only on the arguments, so any engine can answer.
-        Engine::new().tool_definitions(dialect.into(), grant.as_deref(), tool_scope(scope))
+        Engine::new().tool_definitions(dialect, grant.as_deref(), tool_scope(scope))
     }
 
     fn instructions(dialect: Dialect, has_summaries: bool) -> String {
-        Engine::new().tool_instructions(dialect.into(), has_summaries)
+        Engine::new().tool_instructions(dialect, has_summaries)
     }
 
     fn call(

@@ -16,13 +16,13 @@ use crate::{
     storage::{call::Call, keys::ConversationKeys, records::grants, store::Store},
 };
 use lcm_text::{
-    base::error::{Error, Result},
+    base::error::Result,
     config::{self, Config},
     message::validate,
     types::{
         api::{
             AppendOptions, ApplyOptions, ApplyOutcome, AssembleOptions, AssembledContext,
-            CompactionOptions, Decision, Dialect, PlanResult, Receipt, Timestamp, ToolOutcome,
+            CompactionOptions, Decision, PlanResult, ReadDialect, Receipt, Timestamp, ToolOutcome,
             ToolRequest, ToolScope, UploadChunk,
         },
         model::{CompletionResult, Model},
@@ -73,8 +73,8 @@ impl Engine {
     /// bounds. The old configuration stays.
     pub fn configure(&mut self, config_json: &str) -> Result<String> {
         let (config, report) = config::parse(config_json)?;
-        if config.plain_summaries != self.config.plain_summaries {
-            // The cache has summaries in the form of the old configuration.
+        let summary_form = |config: &Config| (config.plain_summaries, config.time_offsets.clone());
+        if summary_form(&config) != summary_form(&self.config) {
             self.render_cache = RenderCache::default();
         }
         self.config = Rc::new(config);
@@ -134,11 +134,12 @@ impl Engine {
         &mut self,
         store: &mut dyn Store,
         conversation: &str,
-        dialect: Dialect,
+        dialect: impl Into<ReadDialect>,
         messages: &[String],
         options: &AppendOptions,
         now: Timestamp,
     ) -> Result<Receipt> {
+        let dialect = dialect.into();
         self.run_call(store, conversation, now, |session, call| {
             ingest::append(session, call, dialect, messages, options)
         })
@@ -166,8 +167,8 @@ impl Engine {
     /// # Errors
     ///
     /// `invalid-input`.
-    pub fn identify(&self, dialect: Dialect, messages: &[String]) -> Result<String> {
-        ingest::identify(dialect, messages)
+    pub fn identify(&self, dialect: impl Into<ReadDialect>, messages: &[String]) -> Result<String> {
+        ingest::identify(dialect.into(), messages)
     }
 
     /// Returns the ranges of a transcript that are not stored, as JSON. Writes nothing.
@@ -358,10 +359,11 @@ impl Engine {
         store: &mut dyn Store,
         conversation: &str,
         budget: u32,
-        dialect: Dialect,
+        dialect: impl Into<ReadDialect>,
         options: &AssembleOptions,
         now: Timestamp,
     ) -> Result<AssembledContext> {
+        let dialect = dialect.into().require_one()?;
         let keys = ConversationKeys::new(conversation)?;
         let config = Rc::clone(&self.config);
         let call = Call { config: &config, conversation, keys: &keys, now };
@@ -376,8 +378,8 @@ impl Engine {
     ///
     /// `invalid-input`: the text is no JSON array; `unsupported`: the dialect is `lcm`, which no
     /// provider accepts.
-    pub fn validate(&self, dialect: Dialect, messages_json: &str) -> Result<String> {
-        validate::validate(dialect, messages_json)
+    pub fn validate(&self, dialect: impl Into<ReadDialect>, messages_json: &str) -> Result<String> {
+        validate::validate(dialect.into().require_one()?, messages_json)
     }
 
     /// Searches a conversation, its family or all conversations; returns matches as JSON.
@@ -566,18 +568,22 @@ impl Engine {
     #[must_use]
     pub fn tool_definitions(
         &self,
-        dialect: Dialect,
+        dialect: impl Into<ReadDialect>,
         grant: Option<&str>,
         scope: ToolScope,
     ) -> String {
-        agent_tools::build_definitions(dialect, grant.is_some(), scope)
+        agent_tools::build_definitions(dialect.into().or_lcm(), grant.is_some(), scope)
     }
 
     /// Returns a section for a system prompt that tells a model when to use the tools, in the form
     /// of the dialect's provider.
     #[must_use]
-    pub fn tool_instructions(&self, dialect: Dialect, has_summaries: bool) -> String {
-        agent_tools::build_instructions(dialect, has_summaries)
+    pub fn tool_instructions(
+        &self,
+        dialect: impl Into<ReadDialect>,
+        has_summaries: bool,
+    ) -> String {
+        agent_tools::build_instructions(dialect.into().or_lcm(), has_summaries)
     }
 
     /// Answers a tool call. An error of the model is an answer, too.
@@ -672,7 +678,7 @@ impl Engine {
         conversation: &str,
         cursor: Option<&str>,
     ) -> Result<String> {
-        ensure_single_page(cursor)?;
+        admin::ensure_no_cursor(cursor)?;
         self.run_call(store, conversation, 0, admin::check)
     }
 
@@ -681,16 +687,14 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `invalid-input`: a cursor is given; `corrupt` (logical, of a damaged store); errors of the
-    /// store.
+    /// `invalid-input` (a cursor of another call), `corrupt` (logical); errors of the store.
     pub fn digest(
         &mut self,
         store: &mut dyn Store,
         cursor: Option<&str>,
         logical: bool,
     ) -> Result<String> {
-        ensure_single_page(cursor)?;
-        admin::digest(&mut self.open_session(store), logical)
+        admin::digest(&mut self.open_session(store), cursor, logical)
     }
 
     /// Returns one page of an export as JSON: `{lines, cursor}`; of all conversations if
@@ -726,8 +730,8 @@ impl Engine {
     }
 
     /// Runs a command of a conversation: `family`, `reset`, `new`, `archive`, `delete`,
-    /// `calibrate`, `maintain`, `usage`, `advise`, `focus` or `prompts`. Arguments and report are
-    /// JSON.
+    /// `calibrate`, `maintain`, `usage`, `advise`, `focus`, `prompts` or `live`. Arguments and
+    /// report are JSON.
     ///
     /// # Errors
     ///
@@ -745,6 +749,9 @@ impl Engine {
         if verb == "prompts" {
             return admin::list_prompts(&self.config, arguments_json);
         }
+        if verb == "live" {
+            return admin::find_live(&mut self.open_session(store), arguments_json);
+        }
         self.run_call(store, conversation, now, |session, call| {
             admin::run_command(session, call, verb, arguments_json)
         })
@@ -756,7 +763,7 @@ impl Engine {
     ///
     /// `invalid-input`: an unknown task or member; `limit-exceeded`: more than 16 KiB.
     pub fn begin(&self, task_json: &str, now: Timestamp) -> Result<String> {
-        drive::begin(task_json, now)
+        drive::begin(&self.config, task_json, now)
     }
 
     /// Returns the instruction that follows an event, as JSON. Reads no store.
@@ -766,14 +773,6 @@ impl Engine {
     /// `invalid-input`: a token that no call returned, or an event that does not answer the
     /// instruction.
     pub fn step(&self, token: &str, event_json: &str, now: Timestamp) -> Result<String> {
-        drive::step(token, event_json, now)
-    }
-}
-
-/// Refuses a cursor of a call whose result has one page.
-fn ensure_single_page(cursor: Option<&str>) -> Result<()> {
-    match cursor {
-        None => Ok(()),
-        Some(_) => Err(Error::invalid_input("`cursor` must be absent: the result has one page")),
+        drive::step(&self.config, token, event_json, now)
     }
 }

@@ -31,8 +31,8 @@ pub struct AskOptions {
     /// Most tokens of the answer; `None`: the component's default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer_tokens_max: Option<u32>,
-    /// Most tokens of the sources of one search, of which the model may ask for a second; at most
-    /// `expand_tokens_max` of the configuration, which is the default.
+    /// Most tokens of the sources of one search; the model may ask for a second search. `None`:
+    /// `expand_tokens_max` of the configuration, which is also the greatest value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_max: Option<u32>,
     /// Whether every conversation of the store is read.
@@ -96,7 +96,8 @@ pub struct AskReport {
     /// Tokens spent of the grant; `None`: the question used no grant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<GrantCharge>,
-    /// With `busy`: time at which the other question expires, such as `2026-01-02T03:04:05.000Z`.
+    /// With `busy`: time at which the other question expires, such as `2026-01-02T03:04:05.000Z`;
+    /// `None`: any other status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
 }
@@ -143,6 +144,7 @@ impl Lcm {
     /// # Errors
     ///
     /// - `cancelled`: the caller stopped the question.
+    /// - `internal`: the component returned JSON that this host cannot read.
     /// - errors of the component, such as `not-found` for a summary.
     pub fn ask(
         &self,
@@ -174,7 +176,8 @@ impl Lcm {
     }
 
     /// Completes a request with the model of the handle. After `wait` the model is asked to stop,
-    /// and a failed answer becomes the failure `timeout`.
+    /// and a failed answer becomes the failure `timeout`. If the caller stopped the work, a failed
+    /// answer becomes the failure `other`.
     pub(crate) fn complete_within(
         &self,
         wait: Duration,

@@ -15,6 +15,7 @@ use crate::{
     lcm::Lcm,
     pool::Pool,
     record::Recorder,
+    settings::Settings,
     store::{KeyValueStore, Memory, Sqlite, StoreError},
     types::Purpose,
 };
@@ -26,6 +27,8 @@ type Opened = std::result::Result<Box<dyn KeyValueStore>, StoreError>;
 
 /// How the builder gets the store of a handle.
 enum Source {
+    /// The store that the configuration names, else one in memory.
+    Configured,
     Path(PathBuf),
     One(Box<dyn KeyValueStore>),
     Each(Box<dyn Fn() -> Opened + Send>),
@@ -52,9 +55,14 @@ pub struct Builder {
     by_purpose: Vec<(Purpose, Arc<dyn CompletionProvider>)>,
     retries: Option<u32>,
     config: Option<String>,
+    environment: Vec<(String, String)>,
+    on_note: Option<OnNote>,
     load: LoadOptions,
     recorder: Option<Recorder>,
 }
+
+/// Receives a line about a key of the configuration.
+type OnNote = Box<dyn Fn(&str) + Send>;
 
 impl std::fmt::Debug for Builder {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -70,18 +78,21 @@ impl std::fmt::Debug for Builder {
 impl Builder {
     pub(crate) fn new() -> Self {
         Self {
-            source: Source::Path(MEMORY.into()),
+            source: Source::Configured,
             models: Vec::new(),
             by_purpose: Vec::new(),
             retries: None,
             config: None,
+            environment: Vec::new(),
+            on_note: None,
             load: LoadOptions::default(),
             recorder: None,
         }
     }
 
-    /// Sets the path of the SQLite file, which the first commit creates if absent. The default
-    /// `memory:` names a store in memory, which ends with its handle.
+    /// Sets the path of the SQLite file, which the first commit creates if absent. `memory:` names
+    /// a store in memory, which ends with its handle. The default is `database_path` of the
+    /// configuration, else `memory:`.
     #[must_use]
     pub fn path(mut self, path: impl Into<PathBuf>) -> Self {
         self.source = Source::Path(path.into());
@@ -128,6 +139,22 @@ impl Builder {
         self
     }
 
+    /// Sets the environment, name and text of variables, such as `std::env::vars()`. Its `LCM_`
+    /// variables configure the engine where the configuration does not; by default there are none.
+    #[must_use]
+    pub fn environment(mut self, variables: impl IntoIterator<Item = (String, String)>) -> Self {
+        self.environment = variables.into_iter().collect();
+        self
+    }
+
+    /// Sets a function that receives a line for each key of the configuration without effect, when
+    /// a handle is opened.
+    #[must_use]
+    pub fn on_note(mut self, on_note: impl Fn(&str) + Send + 'static) -> Self {
+        self.on_note = Some(Box::new(on_note));
+        self
+    }
+
     /// Sets the configuration, a JSON object.
     #[must_use]
     pub fn config(mut self, json: impl Into<String>) -> Self {
@@ -151,7 +178,8 @@ impl Builder {
         self
     }
 
-    /// Sets the log to which calls are written; the default is no log.
+    /// Sets the log to which calls are written, except those of the interface `drive`; the default
+    /// is no log.
     #[must_use]
     pub fn recorder(mut self, recorder: Recorder) -> Self {
         self.recorder = Some(recorder);
@@ -176,10 +204,12 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// Errors of [`Builder::open`] but `internal`.
+    /// All errors of [`Builder::open`]; `internal` only if an instance of the component cannot be
+    /// made.
     pub fn open_with(mut self, component: &Component) -> Result<Lcm> {
+        let settings = self.resolve(component)?;
         let model = self.chain(component);
-        self.handle(component, &model)
+        self.handle(component, &model, settings.as_ref())
     }
 
     /// Opens a pool of `handles` handles on the same data; 0 counts as 1. Each handle has its own
@@ -190,7 +220,10 @@ impl Builder {
     /// - `invalid-input`: several handles, but the store is `memory:` or of [`Builder::store`].
     /// - errors of [`Builder::open`].
     pub fn pool(mut self, handles: usize, wasm: &[u8]) -> Result<Pool> {
+        let component = Component::load(wasm, &self.load)?;
+        let settings = self.resolve(&component)?;
         let alone = match &self.source {
+            Source::Configured => true,
             Source::Path(path) => path == Path::new(MEMORY),
             Source::One(_) => true,
             Source::Each(_) => false,
@@ -199,11 +232,47 @@ impl Builder {
             let message = "a pool of several handles must have the `path` of a file, or `stores`";
             return Err(Error::new(Code::InvalidInput, message));
         }
-        let component = Component::load(wasm, &self.load)?;
         let model = self.chain(&component);
-        let first = self.handle(&component, &model)?;
-        let others = (1..handles).map(|_| self.handle(&component, &model));
+        let settings = settings.as_ref();
+        let first = self.handle(&component, &model, settings)?;
+        let others = (1..handles).map(|_| self.handle(&component, &model, settings));
         Ok(Pool::new(first, others.collect::<Result<_>>()?))
+    }
+
+    /// Resolves the configuration and follows what concerns the store and the models; `None`: there
+    /// is no configuration.
+    fn resolve(&mut self, component: &Component) -> Result<Option<Settings>> {
+        if self.config.is_none() && self.environment.is_empty() {
+            return Ok(None);
+        }
+        let config = self.config.as_deref().unwrap_or("{}");
+        let settings = Settings::resolve(component, config, self.environment.clone())?;
+        settings.ensure_models(!self.models.is_empty() || !self.by_purpose.is_empty())?;
+        let mut lines = settings.lines();
+        let host = &settings.host;
+        if let Some(path) = &host.database_path {
+            if matches!(self.source, Source::Configured) {
+                self.source = Source::Path(path.into());
+            } else {
+                lines.push("`database_path`: not used, the builder has a store".to_owned());
+            }
+        }
+        let own = "not followed: each model of the builder has its own";
+        if host.timeout_ms.is_some() {
+            lines.push(format!("`timeout_ms`: {own} timeout"));
+        }
+        let named = [
+            ("summary_model", host.summary_model.is_some()),
+            ("expansion_model", host.expansion_model.is_some()),
+            ("fallback_models", !host.fallback_models.is_empty()),
+        ];
+        for (key, _) in named.into_iter().filter(|(_, is_given)| *is_given) {
+            lines.push(format!("`{key}`: {own} name, unless it reads that of the request"));
+        }
+        if let Some(on_note) = &self.on_note {
+            lines.iter().for_each(|line| on_note(line));
+        }
+        Ok(Some(settings))
     }
 
     /// Returns the chain of the given models; the offline model stands in for absent general
@@ -224,9 +293,10 @@ impl Builder {
         &mut self,
         component: &Component,
         model: &Arc<dyn CompletionProvider>,
+        settings: Option<&Settings>,
     ) -> Result<Lcm> {
-        let memory = Source::Path(MEMORY.into());
-        let store = match std::mem::replace(&mut self.source, memory) {
+        let store = match std::mem::replace(&mut self.source, Source::Configured) {
+            Source::Configured => Box::new(Memory::new()),
             Source::One(store) => store,
             Source::Each(make) => {
                 let made = make();
@@ -240,8 +310,8 @@ impl Builder {
             }
         };
         let lcm = Lcm::recorded(component, store, Arc::clone(model), self.recorder.clone());
-        if let Some(config) = &self.config {
-            lcm.configure(config)?;
+        if let Some(settings) = settings {
+            lcm.configure(&settings.config)?;
         }
         Ok(lcm)
     }

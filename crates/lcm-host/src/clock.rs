@@ -20,7 +20,8 @@ pub enum Clock {
 }
 
 impl Clock {
-    /// Returns the time in milliseconds since the Unix epoch; 0 if the system clock is before it.
+    /// Returns the time in milliseconds since the Unix epoch; 0 if the system clock is before the
+    /// epoch.
     #[must_use]
     pub fn now_ms(self) -> u64 {
         match self {

@@ -3,7 +3,7 @@
 //! In: a caller's options. Out: the members of a task of `wit/drive.wit`, and its typed result.
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     clock::Clock,
@@ -71,6 +71,15 @@ impl CompactOptions {
         }
     }
 
+    /// Returns the options of `evaluate` for a conversation that need not exist.
+    pub(crate) fn plan_of_new(&self) -> Options {
+        let extra = match &self.model {
+            Some(model) => json!({ "may_be_new": true, "model": model }),
+            None => json!({ "may_be_new": true }),
+        };
+        Options { extra_json: Some(extra.to_string()), ..self.plan() }
+    }
+
     /// Returns a task with these options.
     pub(crate) fn build_task(&self, name: &str, conversation: &str) -> Value {
         let mut task = work_options(&self.plan());
@@ -81,6 +90,15 @@ impl CompactOptions {
             members.insert("model".into(), self.model.as_deref().into());
             members.insert("counts_refusals".into(), self.counts_refusals.into());
             members.remove("sweep");
+        }
+        task
+    }
+
+    /// Returns the task of the compaction of a turn.
+    pub(crate) fn build_turn_task(&self, conversation: &str) -> Value {
+        let mut task = self.build_task("compact", conversation);
+        if let Some(members) = task.as_object_mut() {
+            members.insert("turn".into(), true.into());
         }
         task
     }

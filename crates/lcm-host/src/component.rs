@@ -61,7 +61,8 @@ pub struct LoadOptions {
 }
 
 impl Default for LoadOptions {
-    /// Returns the user's cache folder and the default limits.
+    /// Returns the user's cache folder and the default limits. If the environment names no such
+    /// folder, there is no cache.
     fn default() -> Self {
         Self { cache_dir: user_cache_dir(), limits: Limits::default() }
     }
@@ -73,6 +74,7 @@ pub struct Component {
     engine: wasmtime::Engine,
     limits: Limits,
     prepared: Arc<EnginePre<HostState>>,
+    cache_warning: Option<Arc<str>>,
 }
 
 impl std::fmt::Debug for Component {
@@ -91,16 +93,24 @@ impl Component {
         let mut config = Config::new();
         config.epoch_interruption(true);
         let engine = wasmtime::Engine::new(&config).map_err(|error| unusable(&error))?;
-        let compiled = compile(&engine, wasm, options.cache_dir.as_deref())?;
+        let (compiled, unwritten) = compile(&engine, wasm, options.cache_dir.as_deref())?;
+        let cache_warning = unwritten.map(Arc::from);
         let mut linker = Linker::new(&engine);
         Engine::add_to_linker::<_, HasSelf<HostState>>(&mut linker, |state| state)
             .and_then(|()| linker.instantiate_pre(&compiled))
             .and_then(EnginePre::new)
             .map(|prepared| {
                 start_ticking(engine.weak());
-                Self { engine, limits: options.limits, prepared: Arc::new(prepared) }
+                Self { engine, limits: options.limits, prepared: Arc::new(prepared), cache_warning }
             })
             .map_err(|error| unusable(&error))
+    }
+
+    /// Returns why the compiled code was not cached, so that the next start compiles again; `None`:
+    /// it is in the cache, or the options name no folder.
+    #[must_use]
+    pub fn cache_warning(&self) -> Option<&str> {
+        self.cache_warning.as_deref()
     }
 
     /// Makes an instance that owns `state`; returns `state` after a failure.
@@ -162,32 +172,49 @@ fn unusable(error: &wasmtime::Error) -> Error {
     Error::internal(format!("the component cannot be used: {}", error.root_cause()))
 }
 
-fn compile(engine: &wasmtime::Engine, wasm: &[u8], cache_dir: Option<&Path>) -> Result<Compiled> {
-    let path = cache_dir.and_then(|dir| cache_path(engine, wasm, dir));
-    if let Some(compiled) = path.as_deref().and_then(|path| read_cache(engine, path)) {
-        return Ok(compiled);
+/// Compiles a component or reads its code from the cache. The text says why the code was not
+/// cached, which costs time, not correctness.
+fn compile(
+    engine: &wasmtime::Engine,
+    wasm: &[u8],
+    cache_dir: Option<&Path>,
+) -> Result<(Compiled, Option<String>)> {
+    let path = cache_dir.map(|dir| cache_path(engine, wasm, dir));
+    if let Some(Ok(path)) = &path
+        && let Some(compiled) = read_cache(engine, path)
+    {
+        return Ok((compiled, None));
     }
     let compiled = Compiled::new(engine, wasm).map_err(|error| unusable(&error))?;
-    if let Some(path) = path {
-        // A cache that cannot be written costs time, not correctness.
-        let _ = compiled
-            .serialize()
-            .map_err(std::io::Error::other)
-            .and_then(|bytes| write_cache(&path, &bytes));
-    }
-    Ok(compiled)
+    let written = path.map(|path| {
+        let bytes = compiled.serialize().map_err(std::io::Error::other)?;
+        write_cache(&path?, &bytes)
+    });
+    let warning = cache_dir.zip(written).and_then(|(dir, written)| {
+        let error = written.err()?;
+        Some(format!(
+            "the compiled component cannot be cached in `{}`, so every start takes seconds: \
+             {error}",
+            dir.display()
+        ))
+    });
+    Ok((compiled, warning))
 }
 
-/// Returns the cache file of `wasm`; `None`: the folder cannot be used. The name of the file has
-/// hashes of everything that the compiled code depends on.
-fn cache_path(engine: &wasmtime::Engine, wasm: &[u8], dir: &Path) -> Option<PathBuf> {
-    make_private(dir).ok()?;
+/// Returns the cache file of `wasm`. The name of the file has hashes of everything that the
+/// compiled code depends on.
+///
+/// # Errors
+///
+/// The folder cannot be made, or others may write to it.
+fn cache_path(engine: &wasmtime::Engine, wasm: &[u8], dir: &Path) -> std::io::Result<PathBuf> {
+    make_private(dir)?;
     let mut sha = sha256_hex(wasm);
     sha.truncate(32);
     let mut compiler = DefaultHasher::new();
     engine.precompile_compatibility_hash().hash(&mut compiler);
     let version = env!("CARGO_PKG_VERSION");
-    Some(dir.join(format!("lcm-{version}-{sha}-{:016x}.cwasm", compiler.finish())))
+    Ok(dir.join(format!("lcm-{version}-{sha}-{:016x}.cwasm", compiler.finish())))
 }
 
 #[expect(unsafe_code, reason = "wasmtime runs a precompiled component without checking it")]

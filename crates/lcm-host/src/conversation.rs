@@ -39,7 +39,7 @@ pub struct Conversation {
     budget: u32,
     dialect: Dialect,
     append_mode: AppendMode,
-    defer: bool,
+    defer: Option<bool>,
     model: Option<String>,
     tool_scope: ToolScope,
     clock: Clock,
@@ -56,7 +56,7 @@ impl Lcm {
             budget,
             dialect: Dialect::Lcm,
             append_mode: AppendMode::Transcript,
-            defer: false,
+            defer: None,
             model: None,
             tool_scope: ToolScope::Conversation,
             clock: Clock::System,
@@ -86,7 +86,7 @@ impl Conversation {
     /// [`Conversation::maintain`]; the default is false.
     #[must_use]
     pub fn defer(mut self, defer: bool) -> Self {
-        self.defer = defer;
+        self.defer = Some(defer);
         self
     }
 

@@ -20,9 +20,9 @@ use crate::{
 type Store = wasmtime::Store<HostState>;
 
 impl Lcm {
-    /// Calls `interface.function`. The default of an absent or null argument or field follows its
-    /// type: none, an empty text or list, 0, false, the first case of an enumeration. A variant has
-    /// no default.
+    /// Calls `interface.function`. The default of an absent or null argument or field depends on
+    /// its type: none, an empty text or list, 0, false, or the first case of an enumeration. A
+    /// variant has no default.
     ///
     /// # Errors
     ///

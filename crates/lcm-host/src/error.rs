@@ -16,8 +16,8 @@ pub enum Code {
     Conflict,
     /// Stored content contradicts itself.
     Corrupt,
-    /// A grant does not allow the call, the conversation is archived, or the configuration stores
-    /// nothing of its session.
+    /// A grant does not allow the call, the conversation is archived or being deleted, or the
+    /// configuration stores nothing of its session.
     Denied,
     /// Something with this name exists already.
     Exists,
@@ -31,7 +31,8 @@ pub enum Code {
     NotFound,
     /// The store failed or is locked.
     StoreUnavailable,
-    /// The request is valid, but this version does not offer it.
+    /// The request is valid, but this version does not offer it, or a stored record has a newer
+    /// format.
     Unsupported,
     /// The store must fetch values first; the caller fetches them and repeats the call.
     WouldBlock,

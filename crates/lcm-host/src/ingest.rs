@@ -26,7 +26,11 @@ pub struct IngestOptions {
     pub repeat: bool,
     /// Whether a transcript that looks like a replay is refused instead of reported.
     pub refuse_replay: bool,
-    /// Messages that are known to be stored, which saves a comparison.
+    /// Seq up to which the caller has seen every message: the `seq_seen` of its last receipt. If
+    /// the list goes another way, what it no longer has is set aside only if the caller has seen
+    /// all of that; `None`: nothing is set aside.
+    pub seq_seen: Option<u64>,
+    /// Messages that are known to be stored, which saves a comparison; `None`: not known.
     pub proven: Option<Proven>,
     /// Key of the family that the conversation belongs to or joins; `None`: no change.
     pub family: Option<String>,
@@ -48,7 +52,16 @@ impl IngestOptions {
     #[must_use]
     pub const fn new(dialect: Dialect, clock: Clock) -> Self {
         let (append_mode, repeat, refuse_replay) = (AppendMode::Transcript, false, false);
-        Self { dialect, append_mode, repeat, refuse_replay, proven: None, family: None, clock }
+        Self {
+            dialect,
+            append_mode,
+            repeat,
+            refuse_replay,
+            seq_seen: None,
+            proven: None,
+            family: None,
+            clock,
+        }
     }
 
     /// Returns the name of the task that stores a whole transcript.
@@ -61,7 +74,8 @@ impl IngestOptions {
     pub(crate) fn build_task(&self, name: &str, conversation: &str, messages: &[String]) -> Value {
         let mut task = json!({"task": name, "conversation": conversation,
             "dialect": dialect_name(self.dialect), "append_mode": append_mode_name(self.append_mode),
-            "repeat": self.repeat, "refuse_replay": self.refuse_replay, "family": self.family});
+            "repeat": self.repeat, "refuse_replay": self.refuse_replay, "family": self.family,
+            "seq_seen": self.seq_seen});
         let mut measured = measure_messages(messages);
         if let (Some(task), Some(measured)) = (task.as_object_mut(), measured.as_object_mut()) {
             if let Some(proven) = self.proven.filter(|_| name == "ingest") {
@@ -85,6 +99,9 @@ pub struct IngestReport {
     pub seq_first: Option<u64>,
     /// Seq of the last stored message; `None`: no message was stored.
     pub seq_last: Option<u64>,
+    /// Seq up to which the caller has now seen every message; 0: none.
+    #[serde(default)]
+    pub seq_seen: u64,
     /// Tokens of the stored context after the ingest.
     pub context_tokens: u64,
     /// Revision of the conversation after the ingest; 0: the conversation does not exist.

@@ -35,7 +35,7 @@ pub(crate) const CONFLICT_RETRIES_MAX: u32 = 256;
 /// all three.
 ///
 /// Every method may be called from any thread. `now` is the time in milliseconds since the Unix
-/// epoch; if it is before the last commit of the conversation, the time of that commit counts.
+/// epoch. If `now` is before the last commit of the conversation, the time of that commit counts.
 #[derive(Clone)]
 pub struct Lcm {
     shared: Arc<SharedEngine>,
@@ -46,6 +46,8 @@ struct SharedEngine {
     model: Arc<dyn CompletionProvider>,
     recorder: Option<Recorder>,
     slot: Mutex<Slot>,
+    /// Id of the process that opened the store.
+    process: u32,
 }
 
 struct Slot {
@@ -93,7 +95,7 @@ impl std::fmt::Debug for Lcm {
 }
 
 impl Lcm {
-    /// Opens the SQLite file at this path, or `memory:`, with the offline model. `wasm` holds the
+    /// Opens the SQLite file at this path, or `memory:`, with the offline model. `wasm` has the
     /// bytes of `lcm.wasm`.
     ///
     /// # Errors
@@ -120,7 +122,7 @@ impl Lcm {
     }
 
     /// Creates a handle on `store`, without a call of the component. With a `recorder`, every call
-    /// is written to its log.
+    /// except those of the interface `drive` is written to the log.
     #[must_use]
     pub fn recorded(
         component: &Component,
@@ -138,9 +140,8 @@ impl Lcm {
         };
         let slot = Slot { config: None, place: Place::Parked(Box::new(state)) };
         let component = component.clone();
-        Self {
-            shared: Arc::new(SharedEngine { component, model, recorder, slot: Mutex::new(slot) }),
-        }
+        let (slot, process) = (Mutex::new(slot), std::process::id());
+        Self { shared: Arc::new(SharedEngine { component, model, recorder, slot, process }) }
     }
 
     /// Sets the configuration of this handle, a JSON object; a missing key has its default. Returns
@@ -166,7 +167,8 @@ impl Lcm {
         report
     }
 
-    /// Returns the bytes of the store on disk; `None`: the store is not on a disk.
+    /// Returns the bytes of the store on disk. `None`: the store does not report them, or a panic
+    /// of the store or model ended the handle.
     #[must_use]
     pub fn bytes_on_disk(&self) -> Option<u64> {
         match &self.slot().place {
@@ -176,8 +178,8 @@ impl Lcm {
         }
     }
 
-    /// Returns the most bytes of linear memory that one instance of this handle has had; 0 before
-    /// the first call.
+    /// Returns the most bytes of linear memory that one instance of this handle has had. 0: no call
+    /// so far, or a panic of the store or model ended the handle.
     #[must_use]
     pub fn memory_bytes_peak(&self) -> u64 {
         let peak = match &self.slot().place {
@@ -232,6 +234,7 @@ impl Lcm {
             &mut wasmtime::Store<HostState>,
         ) -> wasmtime::Result<std::result::Result<T, types::Error>>,
     ) -> std::result::Result<T, Failure> {
+        self.ensure_same_process()?;
         let mut repeats = 0;
         loop {
             let result = self.call_once(function, &body);
@@ -250,6 +253,16 @@ impl Lcm {
                 Err(failure) => return Err(failure),
             }
         }
+    }
+
+    /// Refuses a call in a process that was forked from the one that opened the store: its locks
+    /// may be held by threads that it does not have, and nothing ends a call that takes too long.
+    fn ensure_same_process(&self) -> Result<()> {
+        if std::process::id() == self.shared.process {
+            return Ok(());
+        }
+        let message = "the store was opened before a fork: open it again in this process";
+        Err(Error::new(Code::StoreUnavailable, message))
     }
 
     fn call_once<T>(
@@ -350,4 +363,25 @@ pub(crate) fn random_below(range: u64) -> u64 {
     let count = COUNT.fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::Relaxed);
     let clock = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.subsec_nanos());
     (count ^ u64::from(clock).wrapping_mul(0x2545_F491)) % range.max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: a forked process is told. Method: the handle of another process, whose lock a thread
+    /// holds that this process does not have.
+    #[test]
+    fn a_call_in_a_forked_process_is_refused_without_waiting() {
+        let mut lcm =
+            Lcm::open("memory:", include_bytes!("../../../dist/lcm.wasm")).expect("a store");
+        assert!(lcm.status(None, 1).is_ok());
+        let here = std::process::id();
+        Arc::get_mut(&mut lcm.shared).expect("the only handle").process = here.wrapping_add(1);
+        let other = lcm.clone();
+        let _held = other.slot();
+        let refused = lcm.status(None, 1).expect_err("a refusal");
+        assert_eq!(refused.code, Code::StoreUnavailable);
+        assert!(refused.message.contains("before a fork"), "{}", refused.message);
+    }
 }

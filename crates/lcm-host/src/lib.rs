@@ -63,6 +63,8 @@ mod pages;
 mod pool;
 mod portable;
 mod record;
+mod settings;
+mod time_zone;
 mod tools;
 mod turn;
 mod verbs;
@@ -88,6 +90,7 @@ pub use pages::{Checked, ExpandOptions, Expanded};
 pub use pool::Pool;
 pub use portable::ImportReport;
 pub use record::Recorder;
+pub use settings::Settings;
 pub use shapes::{
     AdviseAnswer, AskStatus, DeferredCompaction, DeletionResult, GrantCharge, ModelFailure,
     TokenPrices, UsagePurpose, UsageSum, UsageTotals,

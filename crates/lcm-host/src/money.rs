@@ -99,7 +99,8 @@ impl Lcm {
     /// # Errors
     ///
     /// - `invalid-input`: the report is empty or contradicts itself.
-    /// - `not-found`: the conversation does not exist; `denied`: the conversation is archived.
+    /// - `not-found`: the conversation does not exist; `denied`: the conversation is archived or
+    ///   being deleted.
     /// - errors of the store.
     pub fn usage(&self, conversation: &str, report: &UsageReport, now: u64) -> Result<UsageTotals> {
         let arguments = serde_json::json!(report).to_string();
@@ -114,7 +115,7 @@ impl Lcm {
     /// # Errors
     ///
     /// - `invalid-input`: an option is invalid.
-    /// - `not-found`: the conversation does not exist.
+    /// - `not-found`: the conversation does not exist; `denied`: the conversation is being deleted.
     /// - errors of the store.
     pub fn advise(
         &self,

@@ -154,8 +154,8 @@ impl Lcm {
     /// Reads the sources of a summary: one page with `tokens_max`, otherwise all pages.
     ///
     /// With a grant, reading also ends when the grant has no tokens left. If a page after the first
-    /// fails with a grant, the pages before are returned, because they were charged; `cursor` is
-    /// that of the failed page.
+    /// fails with a grant, the pages before are returned, because the grant was charged for them.
+    /// `cursor` is then that of the failed page.
     ///
     /// # Errors
     ///

@@ -2,8 +2,8 @@
 //! each other.
 //!
 //! In: the handles of a [`Builder`](crate::Builder). Out: a handle for each conversation, chosen by
-//! a hash of its id. The same conversation always gets the same handle, so its calls run in order
-//! and find its data in the cache of the instance.
+//! a hash of its id. The same conversation always gets the same handle, so its calls run one after
+//! another and find its data in the cache of the instance.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 

@@ -129,7 +129,7 @@ impl Lcm {
     /// - `not-found`: the conversation does not exist, or the store is empty.
     /// - `conflict`: a writer changed the conversation meanwhile; the lines so far are unusable.
     /// - `invalid-input`: the id of the conversation is empty.
-    /// - errors of `each`, and `cancelled`.
+    /// - other errors of the component, errors of `each`, and `cancelled`.
     pub fn export_all(
         &self,
         conversation: Option<&str>,
@@ -155,7 +155,7 @@ impl Lcm {
         }
     }
 
-    /// Imports an export. `open` returns a reader at the beginning of the export. It is called
+    /// Imports an export. `open` returns a reader at the beginning of the export, and is called
     /// twice: the first pass verifies all lines, the second pass stores them. After each call,
     /// `progress` receives the number of lines that were read in the current pass.
     ///
@@ -165,8 +165,8 @@ impl Lcm {
     ///   was stored.
     /// - `exists`: a conversation of the same id has other messages or summaries; nothing was
     ///   stored.
-    /// - `cancelled`, and errors of the store: stored messages stay, and another import continues
-    ///   after them.
+    /// - `cancelled`, errors of the store, and errors of `open`: stored messages stay, and another
+    ///   import continues after them.
     pub fn import_all(
         &self,
         open: &mut dyn FnMut() -> Result<Box<dyn BufRead>>,

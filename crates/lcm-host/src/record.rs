@@ -1,8 +1,8 @@
 //! Writes a log of calls for bug reports: one JSON object per line.
 //!
-//! In: calls of exported functions with their arguments, in the form of the golden vectors, and
-//! calls of the store and the model by the component, with sizes in place of values. Out: the lines
-//! of a file.
+//! In: calls of exported functions and of the imported store and model. Out: the lines of a file.
+//! Calls of exported functions have the form of the golden vectors. Calls of the store have sizes
+//! in place of values; a call of the model has only the id of its request.
 
 use std::{
     fs::File,
@@ -81,6 +81,7 @@ pub(crate) const fn dialect_name(dialect: Dialect) -> &'static str {
         Dialect::OpenaiChat => "openai-chat",
         Dialect::OpenaiResponses => "openai-responses",
         Dialect::Gemini => "gemini",
+        Dialect::Auto => "auto",
     }
 }
 

@@ -19,22 +19,25 @@ pub struct TurnOptions {
     pub ingest: IngestOptions,
     /// Options of the compaction.
     pub compact: CompactOptions,
-    /// Whether compaction that can wait is deferred to [`Lcm::maintain`](crate::Lcm::maintain).
-    pub defer: bool,
+    /// Whether compaction that can wait is deferred to [`Lcm::maintain`](crate::Lcm::maintain);
+    /// `None`: as `turn_compaction` of the configuration says.
+    pub defer: Option<bool>,
 }
 
 impl TurnOptions {
-    /// Returns options that compact at once when compaction is due.
+    /// Returns options that defer compaction as configured.
     #[must_use]
     pub const fn new(ingest: IngestOptions, compact: CompactOptions) -> Self {
-        Self { ingest, compact, defer: false }
+        Self { ingest, compact, defer: None }
     }
 
     /// Returns the task that decides after the append.
     pub(crate) fn build_task(&self, conversation: &str) -> Value {
         let mut task = self.compact.build_task("turn", conversation);
-        if let Some(members) = task.as_object_mut() {
-            members.insert("defer".to_owned(), self.defer.into());
+        if let Some(members) = task.as_object_mut()
+            && let Some(defer) = self.defer
+        {
+            members.insert("defer".to_owned(), defer.into());
         }
         task
     }
@@ -49,8 +52,16 @@ pub struct TurnReport {
     pub compacted: Option<CompactReport>,
     /// Whether due compaction was deferred to [`Lcm::maintain`](crate::Lcm::maintain).
     pub deferred: bool,
-    /// Failure of the model; the next turn tries again.
+    /// Failure of the model; the next turn tries again. `None`: the model did not fail, or was not
+    /// asked.
     pub failure: Option<Error>,
+}
+
+impl TurnReport {
+    /// Returns the report of a turn after its append.
+    pub(crate) const fn new(ingested: IngestReport, deferred: bool) -> Self {
+        Self { ingested, compacted: None, deferred, failure: None }
+    }
 }
 
 /// Result of [`Lcm::maintain`](crate::Lcm::maintain).
@@ -61,7 +72,7 @@ pub struct MaintainReport {
     pub debt: Option<DeferredCompaction>,
     /// Result of the compaction; `None`: not due, or the model refused the request.
     pub compacted: Option<CompactReport>,
-    /// Refusal of the key or the content by the model.
+    /// Refusal of the key or the content by the model; `None`: no refusal.
     pub failure: Option<Error>,
 }
 

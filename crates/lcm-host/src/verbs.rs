@@ -10,7 +10,7 @@ use crate::{
     ingest::{IngestOptions, IngestReport, IngestResult},
     lcm::Lcm,
     shapes::DeletionResult,
-    turn::{MaintainReport, TurnOptions, TurnReport},
+    turn::MaintainReport,
 };
 
 impl CompactOptions {
@@ -31,8 +31,9 @@ impl Lcm {
     ///
     /// - `invalid-input`, with an index: the message is not valid; nothing was stored.
     /// - `cancelled`: stored messages stay, and the next ingest continues after them.
-    /// - `exists`: the transcript changes stored messages; nothing was stored.
-    /// - errors of the component; with `refuse_replay` also its refusal.
+    /// - `exists`: the transcript changes stored messages, or with `refuse_replay` looks like a
+    ///   replay; nothing was stored.
+    /// - errors of the component.
     pub fn ingest(
         &self,
         conversation: &str,
@@ -124,29 +125,11 @@ impl Lcm {
         Ok(self.drive(&task, options.parts(cancel, Some(&mut |pass| progress(pass))))?)
     }
 
-    /// Takes one turn: stores the newest messages of the conversation, skips stored ones, and
-    /// compacts when compaction is due, now or in [`Lcm::maintain`].
-    ///
-    /// The messages are stored whatever the model does.
-    ///
-    /// # Errors
-    ///
-    /// Errors of [`Lcm::ingest`] and of the component; `cancelled`: stored messages stay.
-    pub fn turn(
-        &self,
-        conversation: &str,
-        messages: &[String],
-        options: &TurnOptions,
-        cancel: &Cancel,
-    ) -> IngestResult<TurnReport> {
-        self.take_turn(conversation, messages, options, cancel)
-    }
-
     /// Deletes the conversation with all its records, and what other conversations have of it:
     /// grants that cover it, questions and answers with evidence from it. Then the id is free.
     ///
-    /// A deletion that a crash or `cancel` interrupted goes on with the next call, whoever makes
-    /// it; until then every other call on the id is refused with `denied`.
+    /// A deletion that a crash or `cancel` interrupted goes on with the next call of any caller.
+    /// Until then every other call on the id is refused with `denied`.
     ///
     /// # Errors
     ///

@@ -126,7 +126,8 @@ impl<'a> BitReader<'a> {
         self.past_end
     }
 
-    /// Fills `pending` to at least 32 bits.
+    /// Fills `pending`, which must have fewer than 32 bits, to at least 32; behind the end with
+    /// zeros.
     fn fill_pending(&mut self) {
         if let Some((head, rest)) = self.rest.split_first_chunk::<4>() {
             self.pending |= u64::from(u32::from_le_bytes(*head)) << self.filled;

@@ -19,7 +19,7 @@ aabbbbbbccddddddddddeeeeeeeeeeffgghhhhhhhhhhiiiikkkkkkllllllllmmmmmmnnnnnnnnoooo
 ssssssssssttttttttuuuuuuuuuuvvvvwwwwwwwwwwxxxxyyzzzzzzhtwy......aaaaaaaaaaaaaaaaaaaaaaaaeeeeeeee\
 eeeeeeeeiiiioooooooooooooooooooooooouuuuuuuuuuuuuuyyyyyyyy......";
 
-/// Returns whether a character is left out of terms: a soft hyphen, a zero-width joiner or
+/// Returns whether a character is not part of terms: a soft hyphen, a zero-width joiner or
 /// non-joiner, or a variation selector or combining mark of the ranges below. Marks outside the
 /// ranges stay, among them those of kana, of the scripts of India, and Hebrew U+05BF to U+05C7.
 pub const fn is_mark(c: char) -> bool {
@@ -29,7 +29,7 @@ pub const fn is_mark(c: char) -> bool {
         | '\u{fe20}'..='\u{fe2f}')
 }
 
-/// Returns ASCII for a full-width character, else the character itself.
+/// Returns the ASCII character of which `c` is the full-width form; `c` itself if there is none.
 pub fn to_half_width(c: char) -> char {
     match u32::from(c) {
         code @ 0xFF01..=0xFF5E => char::from_u32(code - 0xFEE0).unwrap_or(c),
@@ -60,8 +60,8 @@ pub fn fold_char(c: char, each: &mut dyn FnMut(char)) {
     }
 }
 
-/// Returns the letters of a ligature or of a sharp s, by Unicode's full case folding. Ligatures
-/// come from documents that were typeset.
+/// Returns the letters of a ligature or of a sharp s, by Unicode's full case folding; `None`: any
+/// other character. Ligatures come from documents that were typeset.
 const fn expand_letters(c: char) -> Option<&'static str> {
     Some(match c {
         '\u{df}' | '\u{1e9e}' => "ss",

@@ -3,7 +3,8 @@
 //! Input: a text. Output: its letters in lower case and its digits, and byte offsets of boundaries.
 //! All other characters are removed, but between two digits they become one point. So
 //! `parse_config`, `parseConfig` and "parse config" are equal, 1.23 and 12.3 are not. A boundary is
-//! before each word, run of digits, capital inside a word, and ideograph. The verifier of summaries
+//! before each word, run of digits, run of capitals, and ideograph. If lower-case letters follow a
+//! run of ASCII capitals, a boundary is also before the last capital. The verifier of summaries
 //! searches folded texts.
 
 use alloc::{string::String, vec::Vec};

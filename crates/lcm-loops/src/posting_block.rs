@@ -404,7 +404,8 @@ impl<'a> BlockReader<'a> {
         read_key(self.table)
     }
 
-    /// Skips each next group as long as the group after it begins below `key`.
+    /// Skips groups until the group after the next group begins at `key` or later, or does not
+    /// exist. Also stops at a damaged group.
     pub fn skip_below(&mut self, key: u64) {
         while self.table.get(TABLE_ROW..).and_then(read_key).is_some_and(|next| next < key) {
             if self.take_group().is_none() {
@@ -424,8 +425,9 @@ impl<'a> BlockReader<'a> {
         Some((key, documents, positions))
     }
 
-    /// Decodes the next group into `into`, with positions if lengths are given. Returns `false` if
-    /// no group is left.
+    /// Decodes the next group, which has the lists of up to 64 keys, and replaces the content of
+    /// `into`; positions are decoded only if lengths are given. Returns `false`, and leaves `into`
+    /// as it is, if no group is left.
     ///
     /// # Errors
     ///

@@ -256,7 +256,7 @@ impl PostingCollector {
         self.grams.enter_unit(unit);
     }
 
-    /// Adds the grams of a text to the current unit.
+    /// Adds the grams of a text to the current unit, with ASCII letters in lower case.
     pub fn add_grams(&mut self, text: &str) {
         self.grams.add_text(text);
     }

@@ -85,7 +85,7 @@ fn may_be_irregular(form: &[u8]) -> bool {
 
 /// Writes the stem of a word to `out`, and returns whether an inflection was removed.
 ///
-/// Without an inflection the stem may still differ from the word: `e`, `y` and `ll` at the end
+/// Without an inflection the stem may still differ from the word: `e`, `y` or `ll` at the end can
 /// change. A word that is too short or long, or has other bytes than `a` to `z`, is its own stem.
 #[inline(never)]
 pub fn stem_word(word: &[u8], out: &mut Vec<u8>) -> bool {
@@ -113,7 +113,8 @@ fn has_stem(word: &[u8]) -> bool {
 /// Calls `each` with the kind and text of every term by which a query finds a word in its forms.
 ///
 /// Kind `w`: the word itself, and words that equal its stem or may have that stem. Kind `s`: the
-/// stem, which the index has for inflected words. The same word may come twice.
+/// stem, which the index has for inflected words. The same word may come twice. A word that is too
+/// short or long, or has other bytes than `a` to `z`, comes once, as kind `w`.
 pub fn each_form(word: &[u8], each: &mut dyn FnMut(u8, &[u8])) {
     each(b'w', word);
     if !has_stem(word) {
@@ -211,8 +212,8 @@ fn strip_past(word: &mut Vec<u8>) -> bool {
     true
 }
 
-/// Unifies endings that a suffix changes: `y` becomes `i`, a silent `e` is removed, `ll` becomes
-/// `l`.
+/// Unifies endings that a suffix changes: `y` after a consonant becomes `i`, and a silent `e` is
+/// removed. `ll` becomes `l` in a word with several syllables.
 #[inline(never)]
 fn normalize_ending(word: &mut Vec<u8>) {
     if let [_, .., before, last @ b'y'] = word.as_mut_slice()

@@ -11,9 +11,9 @@
 //! | `c` | one or two characters of a script without spaces |
 //!
 //! Words and identifiers are folded by [`crate::char_fold`]. A word is a run of letters and digits,
-//! split at camel case and at inner punctuation. A run that was split is also an identifier. ASCII
-//! has a fast path, because nearly all text is ASCII. `lcm-core` adds other kinds; it indexes texts
-//! and parses queries with these terms.
+//! split at camel case and at inner punctuation. A run that was split is also an identifier if it
+//! has at most 256 bytes. ASCII has a fast path, because nearly all text is ASCII. `lcm-core` adds
+//! other kinds; it indexes texts and parses queries with these terms.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -24,7 +24,8 @@ use crate::{char_fold, cjk, int, stemmer};
 pub const TERM_BYTES_MAX: usize = 64;
 /// Most bytes of a run with inner punctuation that is also an identifier.
 const IDENTIFIER_BYTES_MAX: usize = 256;
-/// Most words in a camel-case run; a run with more is probably encoded data and is not split.
+/// Most words in a camel-case run. A run with more words, or with more than [`TERM_BYTES_MAX`]
+/// bytes, is probably encoded data and is not split.
 const CAMEL_PARTS_MAX: usize = 8;
 
 /// Classes of bytes. `HIGH` is any byte of a non-ASCII character, `JOINER` punctuation that may
@@ -211,8 +212,8 @@ impl<'e> TermTokenizer<'e> {
         }
     }
 
-    /// Emits an ASCII run with inner punctuation (`joined`) or camel case. A joined run is an
-    /// identifier, then its words follow.
+    /// Emits an ASCII run with inner punctuation (`joined`) or camel case. A joined run of at most
+    /// [`IDENTIFIER_BYTES_MAX`] bytes is an identifier, then its words follow.
     fn emit_identifier(&mut self, bytes: &[u8], from: usize, to: usize, joined: bool) {
         if joined && to - from <= IDENTIFIER_BYTES_MAX {
             self.emit_ascii(b'i', bytes, from, to);
@@ -254,8 +255,8 @@ impl<'e> TermTokenizer<'e> {
         self.emit_word(bytes, start, to);
     }
 
-    /// Emits a run with non-ASCII characters, split at those that are neither letter, digit nor
-    /// mark.
+    /// Emits a run with non-ASCII characters, split at each non-ASCII character that is neither
+    /// letter, digit nor mark. ASCII joiners stay in the pieces.
     fn emit_mixed(&mut self, text: &str, from: usize, to: usize) {
         let run = text.get(from..to).unwrap_or_default();
         let mut start = None;
@@ -396,8 +397,8 @@ fn scan_run(bytes: &[u8], from: usize) -> WordRun {
     }
 }
 
-/// Returns the width in bytes of the joiner at an offset: 3 for `://`, 2 for `::`, else 1; 0 if no
-/// letter or digit follows.
+/// Returns the width in bytes of the joiner at an offset: 3 for `://`, 2 for `::`, else 1. Without
+/// a letter or digit after the joiner, the width is 0.
 fn joiner_width(bytes: &[u8], at: usize) -> usize {
     let rest = bytes.get(at..).unwrap_or_default();
     let width = match rest {

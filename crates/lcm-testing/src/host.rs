@@ -174,6 +174,28 @@ impl Host {
         self.call(name, args).unwrap_or_else(|misuse| panic!("{name}: {misuse}"))
     }
 
+    /// Returns the digest of the store as the engine computes it, over all pages.
+    ///
+    /// # Errors
+    ///
+    /// A page failed, or the pages do not end.
+    ///
+    /// # Panics
+    ///
+    /// A page is no JSON.
+    pub fn read_digest(&mut self) -> Result<String, String> {
+        let mut args = Json::Null;
+        for _ in 0..1_000 {
+            let page = self.ask("admin.digest", &args).map_err(|error| error.to_string())?;
+            let page = Json::of(page.as_str().unwrap_or_default());
+            if let Some(sha256) = page.field("sha256").and_then(Json::as_str) {
+                return Ok(sha256.to_owned());
+            }
+            args = Json::object([("cursor", Json::string(page.text("cursor")))]);
+        }
+        Err("`admin.digest` does not end".to_owned())
+    }
+
     /// As [`Host::ask`], with arguments as JSON text, and an answer that is JSON text as its value.
     ///
     /// # Errors

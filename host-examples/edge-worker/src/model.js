@@ -2,6 +2,7 @@
 // at the base URL in MODEL_URL or behind the service binding MODEL. Without either summaries are
 // made without a model.
 //
+// The model is that of the request, which the configuration names, else MODEL_NAME.
 // For another one, return another function: with Workers AI it is
 // `({ system, prompt }) => env.AI.run(name, { messages })`, for the API of a provider its SDK.
 
@@ -38,7 +39,8 @@ export function completeOf({ MODEL: service, MODEL_URL: base, MODEL_NAME: model,
   if (!service && !base) return undefined;
   const url = `${(base ?? "http://model/v1").replace(/\/+$/, "")}/chat/completions`;
   const limit = new URL(url).hostname === "api.openai.com" ? "max_completion_tokens" : "max_tokens";
-  return async ({ system, prompt, outputTokensMax }, { signal }) => {
+  return async ({ system, prompt, outputTokensMax, model: wanted }, { signal }) => {
+    const name = wanted ?? model;
     const request = {
       method: "POST",
       headers: {
@@ -46,7 +48,7 @@ export function completeOf({ MODEL: service, MODEL_URL: base, MODEL_NAME: model,
         ...(key && { authorization: `Bearer ${key}` }),
       },
       body: JSON.stringify({
-        model,
+        model: name,
         [limit]: outputTokensMax,
         messages: [
           { role: "system", content: system },
@@ -65,6 +67,6 @@ export function completeOf({ MODEL: service, MODEL_URL: base, MODEL_NAME: model,
     }
     const completion = response.ok ? completionOf(said) : undefined;
     if (completion === undefined) throw errorOf(response, said);
-    return { ...completion, model };
+    return { ...completion, model: name };
   };
 }

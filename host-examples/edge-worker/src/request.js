@@ -12,7 +12,7 @@ const BODY_LINES_MAX = 20_000;
 /** Options that are numbers in a query, and those that are true or false; all others are texts. */
 const NUMBERS = [
   ...["now", "budget", "target", "observedTokens", "reserveTokens", "leaseMs"],
-  ...["retries", "timeoutMs", "deadlineMs", "seqFirst", "seqLast"],
+  ...["retries", "timeoutMs", "deadlineMs", "seqFirst", "seqLast", "seqSeen"],
   ...["limit", "neighbours", "bytesMax", "startLine", "endLine", "startByte", "endByte"],
   ...["depthMax", "tokensMax", "answerTokensMax", "requestsMax", "ttlMs"],
 ];

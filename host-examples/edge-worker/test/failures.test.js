@@ -162,14 +162,24 @@ test("what was stored though the reply was lost is recognised as the README says
   const line = (content) => JSON.stringify({ role: "user", content });
   const short = ["yes", "ok", "yes"].map(line);
   const long = ["first", "second"].map((name) => line(`the ${name} of two ${"words ".repeat(40)}`));
+  const alone = long.slice(1);
   const now = "now=1700000000000";
   const cases = [
     // The route and its options, what both requests say, what the second adds, and whether the
     // messages are known then.
     [short, now, "repeat=true", true],
-    [short, "", "", false],
-    [short, "", "repeat=true", false],
+    [short, now, "", true],
+    [short, "", "", true],
+    [short, "", "repeat=true", true],
     [long, "", "", true],
+    // The only message of a list is new.
+    [alone, now, "repeat=true", true],
+    [alone, now, "", false],
+    [alone, "", "", false],
+    [alone, "", "repeat=true", false],
+    [short, `new&${now}`, "repeat=true", true],
+    [short, `new&${now}`, "", false],
+    [short, "new", "repeat=true", false],
     [long, `new&${now}`, "repeat=true", true],
     [long, `new&${now}`, "", false],
     [long, "new", "repeat=true", false],

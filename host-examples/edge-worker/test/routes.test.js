@@ -106,6 +106,23 @@ test("a deleted conversation is gone, and its object begins a new one", async ()
   assert.equal((await chat.post("messages", lines[0]))[1].revision, 1);
 });
 
+test("a dialect that loses a call is refused, and auto reads each message in its own", async () => {
+  const chat = client(worker, "dialects");
+  const call = { id: "call_1", type: "function", function: { name: "ls", arguments: "{}" } };
+  const agent = [
+    { role: "assistant", content: null, tool_calls: [call] },
+    { role: "user", content: [{ type: "tool_result", tool_use_id: "call_1", content: "a.txt" }] },
+  ].map((message) => JSON.stringify(message));
+  const [status, { error }] = await chat.post("messages", agent.join("\n"));
+  assert.deepEqual([status, error.code], [400, "invalid-input"]);
+  assert.match(error.message, /`dialect` must be `openai-chat` or `auto`, got `lcm`/);
+  assert.equal((await chat.get("status"))[0], 404);
+  const [, receipt] = await chat.post("messages?dialect=auto", agent.join("\n"));
+  assert.deepEqual([receipt.ingested, receipt.warnings], [2, []]);
+  const [, context] = await chat.get("context?budget=1000&dialect=openai-chat");
+  assert.deepEqual(context.messages.map(({ role }) => role), ["assistant", "tool"]);
+});
+
 test("a limited right to read is made, listed, used and ended", async () => {
   const chat = await filled("grants");
   const [status, grant] = await chat.post("grants?ttlMs=60000", { tokensMax: 2_000 });

@@ -5,7 +5,6 @@
 
 import { modelChain } from "./completion.js";
 import { toJson } from "./convert.js";
-import { modelsFor } from "./models.js";
 import { checkAsking, rest } from "./options.js";
 
 /** Answer to a request that has none, because the question ends. */
@@ -54,7 +53,7 @@ function deadline(ms, signal) {
  */
 export function completerOf(begun, models, options) {
   return async (request, { deadline_ms: limit }) => {
-    if (modelsFor(models, request.purpose).length === 0) {
+    if (models.for(request.purpose).length === 0) {
       return { done: await begun.compute("compaction.complete_offline", { request }) };
     }
     const { signal, end } =

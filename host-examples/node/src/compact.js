@@ -51,7 +51,7 @@ function failureOf({ code = "trap", message, failure }) {
 /** Stores the messages of a turn and decides, in the line of the conversation. */
 async function stored(backend, conversation, readTexts, { appended, defer, now, asked }) {
   const { budget, model, ...options } = asked;
-  if (model !== undefined) options.extra_json = JSON.stringify({ model });
+  options.extra_json = JSON.stringify({ model, may_be_new: true });
   // Options that the decision below refuses are refused before anything is stored.
   await decide(backend, conversation, budget, options, now());
   const texts = await readTexts();

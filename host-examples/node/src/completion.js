@@ -7,7 +7,6 @@
 import { readAnswer } from "./answer.js";
 import { U32_MAX, wellFormedOf } from "./convert.js";
 import { readThrown } from "./model-failures.js";
-import { modelsFor } from "./models.js";
 import { toCamel, toSnake } from "./shapes.js";
 
 /** Failures after which no model is asked again: another attempt would fail alike. */
@@ -124,29 +123,38 @@ function delayOf(failed, attempt) {
   return delay > RETRY_DELAY_MS_MAX ? null : delay;
 }
 
+/** Returns which function is asked for what: all for the request, then for each fallback model. */
+function attemptsOf(models, request) {
+  return models.requestsOf(request).flatMap((asked) => {
+    return models.for(request.purpose).map((model) => ({ model, asked }));
+  });
+}
+
 /**
  * Returns a function that answers requests with the models of their purpose (see `modelsOf`), each
- * a fallback of the model before. `judge` resolves to why the next model should be asked after an
- * answer, or to nothing; without a better answer the first one counts.
+ * a fallback of the model before, and then with the fallback models of the configuration. `judge`
+ * resolves to why the next model should be asked after an answer, or to nothing; without a better
+ * answer the first one counts.
  *
  * The function resolves to `{result, exhausted, calls}`; `result` is null when `signal` was aborted
  * before an answer. After every model is exhausted, no model is asked again. It rejects with
  * `invalid-input` when a model function returned something else than an answer.
  */
 export function modelChain(models, options = {}, judge = async () => undefined) {
-  const { retries = RETRIES_DEFAULT, signal } = options;
+  const { retries = RETRIES_DEFAULT, signal, timeout_ms = models.timeoutMs } = options;
+  const asking = { ...options, timeout_ms };
   let exhausted = null;
   return async (request) => {
     let calls = 0;
     if (exhausted) return { result: exhausted, exhausted: true, calls };
     let result = failure("unavailable", "there is no model");
     let faulty = null;
-    const chain = modelsFor(models, request.purpose);
-    for (const model of chain) {
+    const chain = attemptsOf(models, request);
+    for (const { model, asked } of chain) {
       for (let attempt = 0; ; attempt++) {
         if (signal?.aborted) return { result: null, exhausted: false, calls };
         calls += 1;
-        result = await ask(model, request, options);
+        result = await ask(model, asked, asking);
         if (result === null) return { result, exhausted: false, calls };
         if (result.done && chain.length > 1 && (await judge(request, result.done))) {
           faulty ??= result;
@@ -175,7 +183,7 @@ export function completerOf(backend, models, options) {
   };
   const chain = modelChain(models, options, judge);
   return async (request) => {
-    if (modelsFor(models, request.purpose).length > 0) return chain(request);
+    if (models.for(request.purpose).length > 0) return chain(request);
     const done = await backend.compute("compaction.complete_offline", { request });
     return { result: { done }, calls: 1 };
   };

@@ -5,6 +5,7 @@
 // other modules use the engine's names.
 
 import { ask, askPlan, completed, completerOf } from "./ask.js";
+import { Conversation } from "./conversation.js";
 import { compact, decide, maintain, resummarize, turn } from "./compact.js";
 import { toJson } from "./convert.js";
 import { drive } from "./drive.js";
@@ -16,7 +17,11 @@ import { mapCall, mapStream, mapSyncCall } from "./names.js";
 import { checkAsking, requireBudget, rest } from "./options.js";
 import { collected, cursorPages, each, expanded, expansionPages, messagePages } from "./pages.js";
 import { EXPORT_BYTES_MAX, importLines, linesOf } from "./portable.js";
+import { resolveSettings } from "./settings.js";
 import { LISTINGS } from "./shapes.js";
+
+/** The name of the method that `await using` calls; older runtimes lack the symbol. */
+const ASYNC_DISPOSE = Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose");
 
 /** Bytes of one page of texts. */
 const PAGE_BYTES_MAX = 1024 * 1024;
@@ -45,6 +50,8 @@ export class Engine {
   #models;
   #clock;
   #scope;
+  #dialect;
+  #signal;
 
   /**
    * @param {object} parts
@@ -53,13 +60,25 @@ export class Engine {
    * @param {object} parts.models result of `modelsOf`
    * @param {() => number} parts.clock milliseconds since the epoch
    * @param {string} parts.scope conversations that tools may read, unless a call names others
+   * @param {string} [parts.dialect] dialect of messages, unless a call names another
+   * @param {AbortSignal} [parts.signal] ends every call that asks a model
    */
-  constructor({ backend, calls, models, clock, scope }) {
+  constructor({ backend, calls, models, clock, scope, dialect = "lcm", signal }) {
     this.#backend = backend;
     this.#calls = calls;
     this.#models = models;
     this.#clock = clock;
     this.#scope = scope;
+    this.#dialect = dialect;
+    this.#signal = signal;
+  }
+
+  /**
+   * Returns the handle of a conversation, which need not exist: the verbs without its id, with
+   * `budget`, `dialect` and `model` for calls that name none.
+   */
+  conversation(id, settings) {
+    return new Conversation(this, id, settings);
   }
 
   /** Version of the engine. */
@@ -67,11 +86,16 @@ export class Engine {
     return this.#backend.pure("setup.version", {});
   }
 
-  /** Replaces the configuration; reports the treatment of each key. */
+  /**
+   * Replaces the configuration; reports the treatment of each key. The store stays the one that
+   * was opened, and `LCM_...` variables do not count.
+   */
   async configure(config) {
-    const json = toJson(config, "config");
-    return this.#calls.begin(() => {
-      const report = JSON.parse(this.#backend.pure("setup.configure", { config_json: json }));
+    const given = toJson(config, "config");
+    return this.#calls.begin(async () => {
+      const call = (name, args) => this.#backend.pure(name, args);
+      const { json, host, report } = await resolveSettings(given, {}, call);
+      this.#models.follow(host);
       this.#backend.restart(json);
       return report;
     });
@@ -96,7 +120,8 @@ export class Engine {
       const texts = reader(messages);
       const now = this.#timeOf(given);
       return this.#calls.inLine(conversation, async (backend) => {
-        return intake(backend, method, conversation, await texts(), { ...given, now });
+        const asked = { ...given, dialect: given.dialect ?? this.#dialect, now };
+        return intake(backend, method, conversation, await texts(), asked);
       });
     });
   }
@@ -104,7 +129,8 @@ export class Engine {
   /** Summarises old messages until nothing is due. */
   async compact(conversation, options) {
     return mapCall("compact", options, (given) => {
-      return this.#calls.begin((begun) => compact(begun, this.#host, conversation, given));
+      const asked = this.#withSignal(given);
+      return this.#calls.begin((begun) => compact(begun, this.#host, conversation, asked));
     });
   }
 
@@ -119,7 +145,8 @@ export class Engine {
   async turn(conversation, messages, options) {
     return mapCall("turn", options, (given) => {
       const texts = reader(messages);
-      return this.#calls.begin((begun) => turn(begun, this.#host, conversation, texts, given));
+      const asked = this.#withSignal({ ...given, dialect: given.dialect ?? this.#dialect });
+      return this.#calls.begin((begun) => turn(begun, this.#host, conversation, texts, asked));
     });
   }
 
@@ -130,7 +157,8 @@ export class Engine {
    */
   async maintain(conversation, options) {
     return mapCall("maintain", options, (given) => {
-      return this.#calls.begin((begun) => maintain(begun, this.#host, conversation, given));
+      const asked = this.#withSignal(given);
+      return this.#calls.begin((begun) => maintain(begun, this.#host, conversation, asked));
     });
   }
 
@@ -141,7 +169,8 @@ export class Engine {
    */
   async resummarize(conversation, options) {
     return mapCall("resummarize", options, (given) => {
-      return this.#calls.begin((begun) => resummarize(begun, this.#host, conversation, given));
+      const asked = this.#withSignal(given);
+      return this.#calls.begin((begun) => resummarize(begun, this.#host, conversation, asked));
     });
   }
 
@@ -160,7 +189,7 @@ export class Engine {
   /** Returns a context that fits `budget`, as messages of `dialect`. */
   async assemble(conversation, options) {
     return mapCall("assemble", options, async (given) => {
-      const { budget, dialect = "lcm", live_messages, ...others } = requireBudget(given);
+      const { budget, dialect = this.#dialect, live_messages, ...others } = requireBudget(given);
       const asked = {
         ...withExtra(rest(others, "now")),
         live_messages: messageTexts(live_messages ?? []),
@@ -176,7 +205,7 @@ export class Engine {
    * Estimates the tokens of messages, and stores nothing: of what a host puts into a prompt beside
    * the assembled context, such as its system prompt and its tools.
    */
-  async estimate(messages, dialect = "lcm") {
+  async estimate(messages, dialect = this.#dialect) {
     const texts = reader(messages);
     return this.#calls.begin(async (begun) => {
       const entries = await identities(begun, dialect, await texts());
@@ -188,7 +217,7 @@ export class Engine {
    * Lists why the provider of `dialect` would refuse these messages, a line each; the list is empty
    * when the provider would not. Stores and reads nothing.
    */
-  async validate(messages, dialect) {
+  async validate(messages, dialect = this.#dialect) {
     const messages_json = `[${messageTexts(messages).join(",")}]`;
     return JSON.parse(await this.#calls.call("context.validate", { dialect, messages_json }));
   }
@@ -262,7 +291,8 @@ export class Engine {
    */
   async ask(conversation, question, options) {
     return mapCall("ask", options, (given) => {
-      return this.#calls.begin((begun) => ask(begun, this.#host, conversation, question, given));
+      const asked = this.#withSignal(given);
+      return this.#calls.begin((begun) => ask(begun, this.#host, conversation, question, asked));
     });
   }
 
@@ -336,6 +366,11 @@ export class Engine {
   /** Adds the conversation to a family, whose members are searched together. */
   async family(conversation, family, options) {
     return this.#command("family", conversation, options, { family });
+  }
+
+  /** Finds the conversation of a family that is not archived: `{conversation, family}`. */
+  async live(family) {
+    return mapCall("live", undefined, () => this.#verb("live", "", { family }));
   }
 
   /** Archives the conversation; `conversation` of the result is the empty successor. */
@@ -416,14 +451,14 @@ export class Engine {
    * Returns the definitions of an agent's tools, in the tool format of `dialect`; with `grant` the
    * tools of a sub-agent. `scope` is that of the calls.
    */
-  tools(dialect = "lcm", options) {
+  tools(dialect = this.#dialect, options) {
     return mapSyncCall("tools", options, ({ grant, scope = this.#scope }) => {
       return JSON.parse(this.#backend.pure("tools.definitions", { dialect, grant, scope }));
     });
   }
 
   /** Returns the instructions for an agent with these tools. */
-  instructions(dialect = "lcm", hasSummaries = true) {
+  instructions(dialect = this.#dialect, hasSummaries = true) {
     return this.#backend.pure("tools.instructions", { dialect, has_summaries: hasSummaries });
   }
 
@@ -434,7 +469,8 @@ export class Engine {
    * the tool reads: no argument of a model widens it.
    */
   async callTool(conversation, name, input, options) {
-    return mapCall("callTool", options, (given) => {
+    return mapCall("callTool", options, (options) => {
+      const given = this.#withSignal(options);
       checkAsking(given);
       if (given.signal?.aborted) throw given.signal.reason;
       // OpenAI hands the arguments over as JSON text, the others as an object.
@@ -470,6 +506,14 @@ export class Engine {
   /** The models and the clock, which a task needs beside the engine. */
   get #host() {
     return { models: this.#models, clock: this.#clock };
+  }
+
+  /** Returns options whose `signal` is aborted with the signal of the engine, too. */
+  #withSignal(given) {
+    if (this.#signal === undefined) return given;
+    checkAsking(given);
+    const signals = [this.#signal, given.signal].filter((signal) => signal !== undefined);
+    return { ...given, signal: signals.length > 1 ? AbortSignal.any(signals) : signals[0] };
   }
 
   /** Returns the time of a call: as given, else of the clock. */
@@ -551,5 +595,10 @@ export class Engine {
   /** Waits for the calls made before, then closes the store. Later calls are refused. */
   close() {
     return this.#calls.close();
+  }
+
+  /** `await using lcm = await open(...)` closes the engine at the end of its block. */
+  [ASYNC_DISPOSE]() {
+    return this.close();
   }
 }

@@ -1,10 +1,11 @@
 // The package's entry for Node.
 
-import { openWith } from "./open.js";
+import { openOptions, openWith } from "./open.js";
 import { instantiate, openPath, placeOfPath, warn } from "./runtime.js";
 import { startThread } from "./thread-backend.js";
 
 export { ERROR_CODES, LcmError } from "./errors.js";
+export { Conversation } from "./conversation.js";
 export { instantiate } from "./runtime.js";
 export { asyncStore } from "./store-async.js";
 export { MemoryStore } from "./store-memory.js";
@@ -13,10 +14,10 @@ export { MemoryStore } from "./store-memory.js";
  * Opens a store and returns an engine over it.
  *
  * `store` is the path of an SQLite file, `memory:`, an object with getMany, scan and commit, or
- * such an object wrapped in `asyncStore`. With `worker`, engine and store run in a separate thread,
+ * such an object wrapped in `asyncStore`; `open(store, options)` is the same as a member. With `worker`, engine and store run in a separate thread,
  * and `store` must be a string.
  */
-export function open(options) {
+export function open(store, options) {
   const runtime = { instantiate, openPath, placeOfPath, startThread, warn };
-  return openWith(runtime, { environment: process.env, ...options });
+  return openWith(runtime, { environment: process.env, ...openOptions(store, options) });
 }

@@ -1,9 +1,11 @@
 // The model functions of the caller, by purpose.
 //
-// In: `complete` of the caller. Out: a list of functions by purpose, each a fallback of the
-// function before; an empty list: there is no model, and the engine makes the text.
+// In: `complete` of the caller, and the host's settings of the configuration. Out: a list of
+// functions by purpose, each a fallback of the function before; an empty list: there is no model,
+// and the engine makes the text.
 
 import { invalid } from "./errors.js";
+import { checkNamedModels } from "./settings.js";
 
 const PURPOSES = ["leaf", "condensed", "file", "ask", "focus"];
 
@@ -15,26 +17,58 @@ function listOf(given, name) {
   return models;
 }
 
+/** Returns the lists of functions of `complete`, by purpose and `default`. */
+function listsOf(complete) {
+  if (complete === null || typeof complete !== "object" || Array.isArray(complete)) {
+    return { default: listOf(complete, "complete") };
+  }
+  const lists = { default: [] };
+  for (const [purpose, given] of Object.entries(complete)) {
+    if (purpose !== "default" && !PURPOSES.includes(purpose)) {
+      throw invalid(`\`complete\` names the unknown purpose \`${purpose}\``);
+    }
+    lists[purpose] = listOf(given, `complete.${purpose}`);
+  }
+  return lists;
+}
+
+/** The functions of the caller, and how the configuration has them asked. */
+class Models {
+  /** Longest time for one answer, in milliseconds; undefined: not configured. */
+  timeoutMs = undefined;
+  #lists;
+  #fallbacks = [];
+
+  constructor(lists) {
+    this.#lists = lists;
+  }
+
+  /** Returns the functions of a purpose, in order. */
+  for(purpose) {
+    const own = this.#lists[purpose] ?? [];
+    return own.length > 0 ? own : this.#lists.default;
+  }
+
+  /** Returns a request, and the same for each fallback model of the configuration. */
+  requestsOf(request) {
+    return [request, ...this.#fallbacks.map((model) => ({ ...request, model }))];
+  }
+
+  /**
+   * Follows the host's settings of a configuration. Throws when the configuration names a model
+   * that no function could ask.
+   */
+  follow(host) {
+    checkNamedModels(host, (purpose) => this.for(purpose));
+    this.#fallbacks = host.fallback_models;
+    this.timeoutMs = host.timeout_ms ?? undefined;
+  }
+}
+
 /**
  * Returns the models of `complete`: a function, a fallback chain of functions, an object of these
  * by purpose (`default` for all other purposes), or no model.
  */
 export function modelsOf(complete) {
-  if (complete === null || typeof complete !== "object" || Array.isArray(complete)) {
-    return { default: listOf(complete, "complete") };
-  }
-  const models = { default: [] };
-  for (const [purpose, given] of Object.entries(complete)) {
-    if (purpose !== "default" && !PURPOSES.includes(purpose)) {
-      throw invalid(`\`complete\` names the unknown purpose \`${purpose}\``);
-    }
-    models[purpose] = listOf(given, `complete.${purpose}`);
-  }
-  return models;
-}
-
-/** Returns the models of a purpose, in order. */
-export function modelsFor(models, purpose) {
-  const own = models[purpose] ?? [];
-  return own.length > 0 ? own : models.default;
+  return new Models(listsOf(complete));
 }

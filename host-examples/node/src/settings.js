@@ -1,75 +1,71 @@
 // The configuration of an engine: the object given to `open`, and `LCM_...` variables.
 //
-// Only the engine knows the keys and their values; this module asks the engine.
+// The engine knows the keys, reads the texts of variables and says what goes before what; this
+// module hands both over, and makes the list of offsets of a time zone.
 
 import { toJson } from "./convert.js";
-import { LcmError } from "./errors.js";
-
-/** Variables of this program that do not configure the engine. */
-const OTHER_VARIABLES = ["LCM_STORE", "LCM_WASM", "LCM_CACHE_DIR", "LCM_BLESS"];
+import { invalid, LcmError } from "./errors.js";
+import { offsetsOf } from "./time-zone.js";
 
 const PREFIX = "LCM_";
 
-function environmentKey(name) {
-  const words = name.slice(PREFIX.length).toLowerCase().split("_");
-  const [first, ...others] = words.filter((word) => word !== "");
-  return first + others.map((word) => word[0].toUpperCase() + word.slice(1)).join("");
-}
-
-/** Whether a variable configures the engine; the case of the key does not matter. */
-function isConfiguration(name) {
-  const key = name.startsWith(PREFIX) ? name.slice(PREFIX.length) : "";
-  return /[^_]/.test(key) && !OTHER_VARIABLES.includes(name);
-}
-
-function environmentValue(text) {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
+/** Returns the texts of the variables that may configure the engine; no other crosses into it. */
+function variablesOf(environment) {
+  const texts = Object.entries(environment).filter(([name, text]) => {
+    return name.startsWith(PREFIX) && typeof text === "string";
+  });
+  return Object.fromEntries(texts);
 }
 
 /**
- * Returns the configuration keys of `LCM_...` variables, under their reference names:
- * `LCM_FRESH_TAIL_COUNT` and `LCM_fresh_tail_count` are `freshTailCount`. A value that does not
- * parse as JSON is a string.
+ * Resolves to the configuration of `config` and `environment`, or to null without either. `call`
+ * calls the engine. Rejects when a value is invalid.
  */
-export function environmentConfig(environment) {
-  const names = Object.keys(environment).filter(isConfiguration);
-  return Object.fromEntries(
-    names.sort().map((name) => [environmentKey(name), environmentValue(environment[name])]),
-  );
-}
-
-/** Returns the engine's report of one source; an error names the source. */
-async function reportOf(configure, json, source) {
+export async function settingsOf(config, environment, call) {
+  const json = toJson(config ?? {}, "config");
+  const variables = variablesOf(environment);
+  if ((config ?? null) === null && Object.keys(variables).length === 0) return null;
   try {
-    return JSON.parse(await configure(json));
+    return await resolveSettings(json, variables, call);
   } catch (error) {
-    throw new LcmError(error.code, `${source}: ${error.message}`, { cause: error });
+    throw new LcmError(error.code, `config: ${error.message}`, { cause: error });
   }
 }
 
 /**
- * Returns the configuration as JSON text, and the unknown keys of `config`; the text is null without
- * a configuration. Variables take precedence over keys of `config`, under any name of a key.
+ * Resolves to the configuration of a JSON object and of variables:
  *
- * `configure(json)` resolves to the engine's report. Rejects when a value is invalid.
+ * - `json`: the configuration of every instance.
+ * - `host`: the settings that this package follows, under the engine's names.
+ * - `report`: how each key was treated.
  */
-export async function settingsOf(config, environment, configure) {
-  const ownJson = toJson(config ?? {}, "config");
-  const said = environmentConfig(environment);
-  const isSaid = Object.keys(said).length > 0;
-  if ((config ?? null) === null && !isSaid) return { json: null, unknown: [] };
-  const { aliased, unknown } = await reportOf(configure, ownJson, "config");
-  if (!isSaid) return { json: ownJson, unknown };
-  const { accepted } = await reportOf(configure, toJson(said, "environment"), "environment");
-  const names = new Map(aliased.map(({ key, as }) => [key, as]));
-  const kept = Object.entries(JSON.parse(ownJson)).filter(
-    ([key]) => !accepted.includes(names.get(key) ?? key),
-  );
-  const json = toJson({ ...Object.fromEntries(kept), ...said }, "config");
-  await reportOf(configure, json, "configuration");
-  return { json, unknown };
+export async function resolveSettings(config_json, variables, call) {
+  const variables_json = toJson(variables, "environment");
+  const resolved = await call("setup.resolve", { config_json, variables_json });
+  const { config: engine, host, report } = JSON.parse(resolved);
+  if (host.timezone !== null && engine.time_offsets === undefined) {
+    engine.time_offsets = offsetsOf(host.timezone);
+  }
+  return { json: JSON.stringify(engine), host, report };
+}
+
+/** Purposes of the models that a configuration may name. */
+const NAMED = [
+  ["summary_model", ["leaf", "condensed"]],
+  ["expansion_model", ["ask"]],
+];
+
+/** Throws when the configuration names a model and there is no function that could ask it. */
+export function checkNamedModels(host, functionsFor) {
+  for (const [key, purposes] of NAMED) {
+    const isAsked = purposes.every((purpose) => functionsFor(purpose).length > 0);
+    if (host[key] !== null && !isAsked) {
+      throw invalid(`\`${key}\` asks for \`${host[key]}\`, so \`open\` needs \`complete\``);
+    }
+  }
+}
+
+/** Returns the lines of a report that a program should see; `warn` of `open` receives them. */
+export function linesOf({ notes }) {
+  return notes.map(({ key, note }) => `config: \`${key}\`: ${note}`);
 }

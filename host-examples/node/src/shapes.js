@@ -29,10 +29,21 @@ export const SHAPES = {
   ArchiveState: [
     ["cause", "cause"], ["successor", "successor"], ["archivedAt", "archived_at"],
   ],
+  FocusBrief: [
+    ["id", "id"], ["seqLast", "seq_last"], ["createdAt", "created_at"], ["tokens", "tokens"],
+  ],
+  UsageTotals: [
+    ["turns", "turns", "UsageSum"], ["summaries", "summaries", "UsageSum"],
+  ],
+  UsageSum: [
+    ["calls", "calls"], ["inputTokens", "input_tokens"], ["cacheReadTokens", "cache_read_tokens"],
+    ["cacheWriteTokens", "cache_write_tokens"], ["outputTokens", "output_tokens"],
+    ["costMicros", "cost_micros"],
+  ],
   Receipt: [
     ["revision", "revision"], ["ingested", "ingested"], ["skipped", "skipped"],
-    ["seqFirst", "seq_first"], ["seqLast", "seq_last"], ["contextTokens", "context_tokens"],
-    ["warnings", "warnings"],
+    ["seqFirst", "seq_first"], ["seqLast", "seq_last"], ["seqSeen", "seq_seen"],
+    ["contextTokens", "context_tokens"], ["warnings", "warnings"],
   ],
   Decision: [
     ["due", "due"], ["must", "must"], ["reason", "reason"], ["tokens", "tokens"],
@@ -243,7 +254,7 @@ export const SHAPES = {
     ["debt", "debt", "DeferredCompaction"], ["usage", "usage", "UsageTotals"],
     ["ledger", "ledger", "SummaryLedger"], ["calibrations", "calibrations", "Calibration"],
     ["focus", "focus", "FocusBrief"], ["breakers", "breakers", "ModelBreaker"],
-    ["family", "family"], ["archived", "archived", "ArchiveState"], ["bytes", "bytes", "ByteUsage"],
+    ["family", "family"], ["archived", "archived", "ArchiveState"],
   ],
   DepthCount: [
     ["depth", "depth"], ["count", "count"], ["tokens", "tokens"],
@@ -260,9 +271,6 @@ export const SHAPES = {
     ["withdrawnTokens", "withdrawn_tokens"], ["windowCompletions", "window_completions"],
     ["windowRejected", "window_rejected"], ["windowTokens", "window_tokens"],
     ["pausedUntil", "paused_until"],
-  ],
-  FocusBrief: [
-    ["id", "id"], ["seqLast", "seq_last"], ["createdAt", "created_at"], ["tokens", "tokens"],
   ],
   ModelBreaker: [
     ["scope", "scope"], ["failures", "failures"], ["openUntil", "open_until"],
@@ -302,14 +310,18 @@ export const SHAPES = {
     ["name", "name"], ["status", "status"], ["message", "message"],
   ],
   CheckMetrics: [
-    ["contextItems", "context_items"], ["contextTokens", "context_tokens"],
-    ["messages", "messages"], ["messagesNewerRules", "messages_newer_rules"],
-    ["messagesOlderRules", "messages_older_rules"], ["rawBytes", "raw_bytes"],
-    ["rawTokens", "raw_tokens"], ["revision", "revision"], ["summaries", "summaries"],
+    ["bytes", "bytes", "ByteUsage"], ["contextItems", "context_items"],
+    ["contextTokens", "context_tokens"], ["messages", "messages"],
+    ["messagesNewerRules", "messages_newer_rules"], ["messagesOlderRules", "messages_older_rules"],
+    ["rawBytes", "raw_bytes"], ["rawTokens", "raw_tokens"], ["revision", "revision"],
+    ["summaries", "summaries"],
   ],
   FamilyAnswer: [
     ["changed", "changed"], ["conversation", "conversation"], ["warnings", "warnings"],
     ["family", "family"],
+  ],
+  LiveAnswer: [
+    ["conversation", "conversation"], ["family", "family"],
   ],
   ArchiveAnswer: [
     ["changed", "changed"], ["conversation", "conversation"], ["warnings", "warnings"],
@@ -331,14 +343,6 @@ export const SHAPES = {
   UsageAnswer: [
     ["changed", "changed"], ["conversation", "conversation"], ["warnings", "warnings"],
     ["usage", "usage", "UsageTotals"],
-  ],
-  UsageTotals: [
-    ["turns", "turns", "UsageSum"], ["summaries", "summaries", "UsageSum"],
-  ],
-  UsageSum: [
-    ["calls", "calls"], ["inputTokens", "input_tokens"], ["cacheReadTokens", "cache_read_tokens"],
-    ["cacheWriteTokens", "cache_write_tokens"], ["outputTokens", "output_tokens"],
-    ["costMicros", "cost_micros"],
   ],
   TokenPrices: [
     ["input", "input"], ["output", "output"], ["cacheRead", "cache_read"],
@@ -370,10 +374,11 @@ export const SHAPES = {
   ],
   IngestOptions: [
     ["now", "now"], ["dialect", "dialect"], ["refuseReplay", "refuse_replay"], ["family", "family"],
+    ["seqSeen", "seq_seen"],
   ],
   AppendOptions: [
     ["now", "now"], ["dialect", "dialect"], ["refuseReplay", "refuse_replay"], ["family", "family"],
-    ["appendMode", "append_mode"], ["repeat", "repeat"],
+    ["seqSeen", "seq_seen"], ["appendMode", "append_mode"], ["repeat", "repeat"],
   ],
   EvaluateOptions: [
     ["now", "now"], ["budget", "budget"], ["mode", "mode"], ["force", "force"],
@@ -395,8 +400,8 @@ export const SHAPES = {
     ["target", "target"], ["observedTokens", "observed_tokens"], ["model", "model"],
     ["retries", "retries"], ["timeoutMs", "timeout_ms"], ["signal", "signal"],
     ["requestsMax", "requests_max"], ["leaseMs", "lease_ms"], ["dialect", "dialect"],
-    ["refuseReplay", "refuse_replay"], ["family", "family"], ["appendMode", "append_mode"],
-    ["repeat", "repeat"], ["defer", "defer"],
+    ["refuseReplay", "refuse_replay"], ["family", "family"], ["seqSeen", "seq_seen"],
+    ["appendMode", "append_mode"], ["repeat", "repeat"], ["defer", "defer"],
   ],
   CompactReport: [
     ["status", "status"], ["reason", "reason"], ["completions", "completions"],
@@ -532,6 +537,7 @@ export const METHODS = {
   iterMessages: { options: "MessageRangeOptions", result: undefined },
   status: { options: "CallTime", result: "StatusReport" },
   family: { options: "CommandOptions", result: "FamilyAnswer" },
+  live: { options: undefined, result: "LiveAnswer" },
   reset: { options: "ResetOptions", result: "ResetAnswer" },
   newSession: { options: "NewSessionOptions", result: "NewSessionAnswer" },
   archive: { options: "CommandOptions", result: "ArchiveAnswer" },

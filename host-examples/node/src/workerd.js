@@ -5,9 +5,10 @@
 import { instantiate as instantiateGlue } from "../build/lcm.js";
 import { modules } from "../build/modules.js";
 import { LcmError } from "./errors.js";
-import { openWith } from "./open.js";
+import { openOptions, openWith } from "./open.js";
 
 export { ERROR_CODES, LcmError } from "./errors.js";
+export { Conversation } from "./conversation.js";
 export { asyncStore } from "./store-async.js";
 export { durableStore } from "./store-durable.js";
 export { MemoryStore } from "./store-memory.js";
@@ -26,6 +27,7 @@ function openPath() {
 }
 
 /** Opens a store and returns an engine over it. */
-export function open(options) {
-  return openWith({ instantiate, openPath, warn: (line) => console.warn(line) }, options);
+export function open(store, options) {
+  const runtime = { instantiate, openPath, warn: (line) => console.warn(line) };
+  return openWith(runtime, openOptions(store, options));
 }

@@ -199,6 +199,7 @@ test("results are plain: numbers for u64, snake_case names, null for none", () =
     skipped: 0,
     seq_first: 1,
     seq_last: 1,
+    seq_seen: 1,
     context_tokens: 1,
     warnings: [],
   });

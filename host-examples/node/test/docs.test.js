@@ -27,7 +27,7 @@ test("nothing of the package is without documentation", () => {
 test("a member without documentation is an error", async () => {
   const folder = await mkdtemp(join(tmpdir(), "lcm-docs-"));
   try {
-    const typesBeside = ["index.d.ts", "types.d.ts"];
+    const typesBeside = ["conversation.d.ts", "index.d.ts", "types.d.ts"];
     const others = ["typedoc.json", "tsconfig.json", "README.md", "package.json"];
     for (const name of [...typesBeside, ...others]) {
       await copyFile(beside(name), join(folder, name));

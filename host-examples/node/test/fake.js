@@ -13,6 +13,7 @@ function receipt(revision) {
     skipped: 0,
     seqFirst: BigInt(revision),
     seqLast: BigInt(revision),
+    seqSeen: BigInt(revision),
     contextTokens: 1,
     warnings: [],
   };

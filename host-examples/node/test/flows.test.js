@@ -13,7 +13,6 @@ import { intake } from "../src/intake.js";
 import { modelsOf } from "../src/models.js";
 import { expanded } from "../src/pages.js";
 import { instantiate } from "../src/runtime.js";
-import { environmentConfig } from "../src/settings.js";
 import { MemoryStore } from "../src/store-memory.js";
 
 const REQUEST = { id: "r", purpose: "leaf", model: null };
@@ -353,23 +352,6 @@ test("each purpose has models of its own, and the rest the default", async () =>
   ]) {
     assert.throws(() => modelsOf(wrong), { code: "invalid-input", message });
   }
-});
-
-test("variables become configuration under their reference names", () => {
-  const environment = {
-    LCM_FRESH_TAIL_COUNT: "8",
-    LCM_CUSTOM_INSTRUCTIONS: "be brief",
-    LCM_leaf__chunk_Tokens_: "9",
-    lcm_enabled: "false",
-    LCM_: "x",
-    LCM_STORE: "x.lcm.db",
-    PATH: "/bin",
-  };
-  assert.deepEqual(environmentConfig(environment), {
-    customInstructions: "be brief",
-    freshTailCount: 8,
-    leafChunkTokens: 9,
-  });
 });
 
 test("an expansion follows its pages, and what was paid for is not lost with the next", async () => {

@@ -74,7 +74,8 @@ for (const readme of ["../../README.md", "README.md"]) {
   test(`the program of ${readme} runs as printed and keeps what was said`, async () => {
     await writeFile(join(project, "agent.mjs"), await programOf(readme));
     inProject(process.execPath, "--no-warnings", "agent.mjs");
-    // A second run finds what the first one stored.
+    // A second run finds what the first one stored, and says it again: the only message of a list
+    // is new.
     inProject(process.execPath, "--no-warnings", "agent.mjs");
     const look = `
       import { open } from "lcm-engine";
@@ -85,7 +86,7 @@ for (const readme of ["../../README.md", "README.md"]) {
     await writeFile(join(project, "look.mjs"), look);
     const stored = JSON.parse(inProject(process.execPath, "--no-warnings", "look.mjs"));
     const said = { role: "user", content: "Where did we leave the migration?" };
-    assert.deepEqual(stored.map(JSON.parse), [said]);
+    assert.deepEqual(stored.map(JSON.parse), [said, said]);
     await rm(join(project, "agent.lcm.db"));
   });
 }

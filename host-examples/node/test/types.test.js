@@ -83,6 +83,8 @@ async function ends(lcm) {
     ["ConversationStatus", await lcm.status("c")],
     ["Description", await lcm.describe("c", "c")],
     ["ListedConversation[]", await lcm.listing("conversations")],
+    ["FamilyAnswer", await lcm.family("empty", "empty")],
+    ["LiveAnswer", await lcm.live("empty")],
     ["ResetAnswer", await lcm.reset("empty")],
   ];
 }

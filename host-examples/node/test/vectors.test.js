@@ -103,7 +103,7 @@ test("lists of messages, repeats and references are replaced", async () => {
     ingest: {
       append: (...args) => {
         seen.push(args);
-        return { revision: 7n, ingested: 0, skipped: 0, contextTokens: 0, warnings: [] };
+        return { revision: 7n, ingested: 0, skipped: 0, seqSeen: 0n, contextTokens: 0, warnings: [] };
       },
     },
   };

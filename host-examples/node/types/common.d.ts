@@ -53,10 +53,22 @@ export type CompletionErrorCode =
   | "unavailable"
   | "other";
 
+/**
+ * The dialect in which messages are read; `auto`: for each message the dialect that reads most of
+ * it.
+ */
+export type ReadDialect =
+  | "lcm"
+  | "anthropic"
+  | "openai-chat"
+  | "openai-responses"
+  | "gemini"
+  | "auto";
+
 /** The reason for which a conversation was archived. */
 export type ArchiveCause =
   | "manual-reset"
-  | "deleted"
+  | "discarded"
   | "session-end"
   | "rollover"
   | "cron-rotation"
@@ -136,4 +148,40 @@ export interface ArchiveState {
   successor: string | null;
   /** Time at which the conversation was archived. */
   archivedAt: string;
+}
+
+/** A brief that replaces older summaries in contexts. */
+export interface FocusBrief {
+  /** Id of the brief. */
+  id: string;
+  /** Position of the last message that the brief covers. */
+  seqLast: number;
+  /** Time at which the brief was set. */
+  createdAt: string;
+  /** Estimated tokens of the brief. */
+  tokens: number;
+}
+
+/** The sums of all usage reports of a conversation. */
+export interface UsageTotals {
+  /** Sum of the reports with the purpose `turn`. */
+  turns: UsageSum;
+  /** Sum of the reports with the purpose `summary`. */
+  summaries: UsageSum;
+}
+
+/** The sum of the usage reports of one purpose. */
+export interface UsageSum {
+  /** Number of reports. */
+  calls: number;
+  /** Tokens of the prompts. */
+  inputTokens: number;
+  /** Tokens that were read from the cache. */
+  cacheReadTokens: number;
+  /** Tokens that were written to the cache. */
+  cacheWriteTokens: number;
+  /** Tokens of the answers. */
+  outputTokens: number;
+  /** Cost in millionths of a currency. */
+  costMicros: number;
 }

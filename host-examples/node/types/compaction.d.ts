@@ -77,7 +77,10 @@ export interface DecisionInputs {
    * threshold.
    */
   target: number | null;
-  /** Tokens above which compaction is due. */
+  /**
+   * Threshold of the configuration for this budget. The limit that was compared is `threshold` of
+   * the decision.
+   */
   threshold: number;
 }
 

@@ -29,6 +29,18 @@ export interface Configuration {
   /** Most sweeps of the mode `until-under`. Default: 10. */
   until_under_rounds_max?: number;
   /**
+   * Time after which a compaction asks no further model, but for the mode `until-under`, in
+   * milliseconds; null: no bound. What was made stays. Default: `null`.
+   */
+  sweep_deadline_ms?: number | null;
+  /** The same bound for the mode `until-under`. Default: `null`. */
+  until_under_deadline_ms?: number | null;
+  /**
+   * When a turn compacts that does not say so: `deferred` leaves what can wait to `maintain`,
+   * `inline` compacts at once; absent: `inline`.
+   */
+  turn_compaction?: TurnCompaction;
+  /**
    * Source tokens at which a leaf is full; a call group is not split, so a leaf can have more.
    * Absent: half the threshold, from 1,000 to 20,000.
    */
@@ -37,7 +49,10 @@ export interface Configuration {
   leaf_tokens_target?: number;
   /** Target tokens of a condensed summary; absent: a sixth of the threshold, from 512 to 2,000. */
   condensed_tokens_target?: number;
-  /** Least number of leaves that are condensed together. Default: 8. */
+  /**
+   * Least number of neighbouring leaves from which leaves are condensed without pressure; one
+   * condensation takes fewer, at least two, if they are large. Default: 8.
+   */
   condense_leaves_min?: number;
   /** Least number of condensed summaries that are condensed together. Default: 4. */
   condense_summaries_min?: number;
@@ -80,6 +95,11 @@ export interface Configuration {
   expand_tokens_max?: number;
   /** Most tokens that a forked session takes over; absent: 30 % of a leaf chunk, at least 6,000. */
   bootstrap_tokens_max?: number;
+  /**
+   * Offsets of local time, in which summaries, prompts and evidence show times, ascending; empty:
+   * UTC. Results of calls stay in UTC. A host makes the list from `timezone`.
+   */
+  time_offsets?: TimeOffset[];
   /** Instructions of the operator in every summary prompt. Default: empty. */
   custom_instructions?: string;
   /** Texts that replace the task paragraph of a prompt, by the name of the prompt. */
@@ -92,11 +112,25 @@ export interface Configuration {
   /** Model of summaries; empty or null: the host chooses. Default: `null`. */
   summary_model?: string | null;
   /**
+   * Provider of `summary_model`: a request asks for `PROVIDER/MODEL`, unless the model names its
+   * provider. Default: `null`.
+   */
+  summary_provider?: string | null;
+  /**
    * Model of descriptions of large files; no request uses the key in this version. Default: `null`.
    */
   large_file_summary_model?: string | null;
+  /**
+   * Provider of `large_file_summary_model`; no request uses the key in this version. Default:
+   * `null`.
+   */
+  large_file_summary_provider?: string | null;
   /** Model of answers to questions; empty or null: the host chooses. Default: `null`. */
   expansion_model?: string | null;
+  /** Provider of `expansion_model`, as `summary_provider`. Default: `null`. */
+  expansion_provider?: string | null;
+  /** Longest time for a question that names none, in milliseconds. Default: 150,000. */
+  ask_deadline_ms?: number;
   /** Whether summary models get 2,048 more output tokens for reasoning. Default: `true`. */
   enable_summary_thinking?: boolean;
   /**
@@ -140,6 +174,20 @@ export interface Configuration {
    * Default: 32.
    */
   replay_flood_threshold_internal?: number;
+  /** Path of the store, if the program names none; empty or null: none. Default: `null`. */
+  database_path?: string | null;
+  /**
+   * Models that are asked when the model of a request has failed, in order; a variable separates
+   * `PROVIDER/MODEL` by commas.
+   */
+  fallback_models?: FallbackModel[];
+  /** Longest time for one answer of a model, in milliseconds; absent: 60,000. */
+  timeout_ms?: number;
+  /**
+   * Name of a time zone, such as `Europe/Berlin`, from which the host makes `time_offsets`; empty
+   * or null: UTC. Default: `null`.
+   */
+  timezone?: string | null;
 }
 
 /** A rule of `context_threshold_overrides`: at least one condition and one setting. */
@@ -176,20 +224,26 @@ export interface PromptOverrides {
 
 /** The treatment of each key of a configuration. */
 export interface ConfigurationReport {
-  /** Keys that were given and apply, under their own names. */
+  /** Keys of the engine that were given, under their own names. */
   accepted: string[];
-  /** Accepted keys of a fixed list; of these keys only `large_file_summary_model` has no effect. */
+  /** Accepted keys without effect in this version. */
   reserved: string[];
-  /** Keys that were not given. */
+  /** Keys of the engine that were not given. */
   defaulted: string[];
   /** Keys that were given under another name. */
   aliased: ConfigurationAlias[];
-  /** Keys that were given and no longer have an effect. */
+  /** Keys that were given and have no effect in the reference system either. */
   deprecated: string[];
-  /** Keys that were given for a host; the engine ignores them. */
+  /** Keys that were given and that the host follows, under their own names. */
   host: string[];
+  /** Keys of the reference system that neither the engine nor a host follows. */
+  not_followed: string[];
+  /** Keys that were given and do not count, because another name of the same key goes before. */
+  overridden: string[];
   /** Keys that were given and do not exist. */
   unknown: string[];
+  /** One line for each key without effect, or whose effect needs a word. */
+  notes: ConfigurationNote[];
 }
 
 /** A key that was given under another name. */
@@ -199,3 +253,33 @@ export interface ConfigurationAlias {
   /** The engine's own name of the key. */
   as: string;
 }
+
+/** An offset of local time to UTC. */
+export interface TimeOffset {
+  /**
+   * First time of the offset, in milliseconds since the Unix epoch; the first offset of a list also
+   * applies before.
+   */
+  since: number;
+  /** Minutes ahead of UTC, negative behind UTC. */
+  minutes: number;
+}
+
+/** A model of a provider. */
+export interface FallbackModel {
+  /** Name of the provider; absent or empty: that of the host. */
+  provider?: string;
+  /** Name of the model. */
+  model: string;
+}
+
+/** A line about a key. */
+export interface ConfigurationNote {
+  /** Name of the key or the variable as given. */
+  key: string;
+  /** Why the key has no effect, or which one. */
+  note: string;
+}
+
+/** When a turn compacts. */
+export type TurnCompaction = "deferred" | "inline";

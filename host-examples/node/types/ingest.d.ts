@@ -20,6 +20,11 @@ export interface Receipt {
   seqFirst: number | null;
   /** Position of the last message stored, from 1; null: no message was stored. */
   seqLast: number | null;
+  /**
+   * Seq up to which the caller has now seen every message; 0: none. Hand it over as `seqSeen` with
+   * the next list.
+   */
+  seqSeen: number;
   /** Estimated tokens of the stored context after the call. */
   contextTokens: number;
   /** Warnings, each one line that starts with the name of the warning. */

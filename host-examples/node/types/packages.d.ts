@@ -21,6 +21,7 @@ import type {
   JsonObject,
   ModelFailure,
   PrefixReport,
+  ReadDialect,
   Receipt,
   TokenPrices,
   UsagePurpose,
@@ -37,13 +38,19 @@ export interface IngestOptions {
   /** Milliseconds since the Unix epoch; absent: the system clock. */
   now?: number;
   /** Dialect of the messages. Default: `lcm`. */
-  dialect?: Dialect;
+  dialect?: ReadDialect;
   /**
    * Whether messages that look like a replay are an error instead of a warning. Default: `false`.
    */
   refuseReplay?: boolean;
   /** Key of the family that the conversation belongs to or joins; absent: no change. */
   family?: string;
+  /**
+   * Seq up to which the caller has seen every message: the `seqSeen` of its last receipt. If the
+   * list goes another way, the stored messages after the fork are set aside only if the caller has
+   * seen all of them; otherwise, or if absent, all of them stay.
+   */
+  seqSeen?: number;
 }
 
 /** Options of storing the newest messages. */
@@ -51,13 +58,19 @@ export interface AppendOptions {
   /** Milliseconds since the Unix epoch; absent: the system clock. */
   now?: number;
   /** Dialect of the messages. Default: `lcm`. */
-  dialect?: Dialect;
+  dialect?: ReadDialect;
   /**
    * Whether messages that look like a replay are an error instead of a warning. Default: `false`.
    */
   refuseReplay?: boolean;
   /** Key of the family that the conversation belongs to or joins; absent: no change. */
   family?: string;
+  /**
+   * Seq up to which the caller has seen every message: the `seqSeen` of its last receipt. If the
+   * list goes another way, the stored messages after the fork are set aside only if the caller has
+   * seen all of them; otherwise, or if absent, all of them stay.
+   */
+  seqSeen?: number;
   /** Treatment of messages that are stored already. Default: `transcript`. */
   appendMode?: AppendMode;
   /**
@@ -75,7 +88,10 @@ export interface EvaluateOptions {
   budget: number;
   /** Condition under which compaction acts. Default: `threshold`. */
   mode?: CompactionMode;
-  /** Whether compaction acts below the threshold and despite an open breaker. Default: `false`. */
+  /**
+   * Whether compaction acts below the threshold, despite an open breaker and during a pause.
+   * Default: `false`.
+   */
   force?: boolean;
   /** Tokens of the context to reach; absent: the threshold. */
   target?: number;
@@ -96,7 +112,10 @@ export interface CompactOptions {
   budget: number;
   /** Condition under which compaction acts. Default: `threshold`. */
   mode?: CompactionMode;
-  /** Whether compaction acts below the threshold and despite an open breaker. Default: `false`. */
+  /**
+   * Whether compaction acts below the threshold, despite an open breaker and during a pause.
+   * Default: `false`.
+   */
   force?: boolean;
   /** Tokens of the context to reach; absent: the threshold. */
   target?: number;
@@ -128,7 +147,10 @@ export interface ResummarizeOptions {
   now?: number;
   /** Token budget of a context. */
   budget: number;
-  /** Whether compaction acts below the threshold and despite an open breaker. Default: `false`. */
+  /**
+   * Whether compaction acts below the threshold, despite an open breaker and during a pause.
+   * Default: `false`.
+   */
   force?: boolean;
   /**
    * Model whose provider counts the tokens of the other options, after a report by `calibrate`;
@@ -160,7 +182,10 @@ export interface TurnOptions {
   budget: number;
   /** Condition under which compaction acts. Default: `threshold`. */
   mode?: CompactionMode;
-  /** Whether compaction acts below the threshold and despite an open breaker. Default: `false`. */
+  /**
+   * Whether compaction acts below the threshold, despite an open breaker and during a pause.
+   * Default: `false`.
+   */
   force?: boolean;
   /** Tokens of the context to reach; absent: the threshold. */
   target?: number;
@@ -185,13 +210,19 @@ export interface TurnOptions {
    */
   leaseMs?: number;
   /** Dialect of the messages. Default: `lcm`. */
-  dialect?: Dialect;
+  dialect?: ReadDialect;
   /**
    * Whether messages that look like a replay are an error instead of a warning. Default: `false`.
    */
   refuseReplay?: boolean;
   /** Key of the family that the conversation belongs to or joins; absent: no change. */
   family?: string;
+  /**
+   * Seq up to which the caller has seen every message: the `seqSeen` of its last receipt. If the
+   * list goes another way, the stored messages after the fork are set aside only if the caller has
+   * seen all of them; otherwise, or if absent, all of them stay.
+   */
+  seqSeen?: number;
   /** Treatment of messages that are stored already. Default: `transcript`. */
   appendMode?: AppendMode;
   /**
@@ -199,7 +230,10 @@ export interface TurnOptions {
    * `false`.
    */
   repeat?: boolean;
-  /** Whether compaction that can wait is left for `maintain`. Default: `false`. */
+  /**
+   * Whether compaction that can wait is left for `maintain`; absent: as `turn_compaction` of the
+   * configuration says.
+   */
   defer?: boolean;
 }
 

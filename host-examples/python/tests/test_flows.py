@@ -19,7 +19,6 @@ from lcm_engine import (
 from lcm_engine.instance import Instance
 from lcm_engine.models import Asking, models_of
 from lcm_engine.ports import DeferredPort
-from lcm_engine.settings import configuration
 
 from .support import engine_program
 
@@ -519,50 +518,6 @@ class Models(unittest.TestCase):
             with self.assertRaises(LcmError) as caught:
                 models_of(wrong)
             self.assertIn(message, caught.exception.message)
-
-
-class Settings(unittest.TestCase):
-    def configuration(self, config, environment):
-        names = {"freshTailCount": "fresh_tail_messages_max"}
-
-        def configure(text):
-            given = json.loads(text)
-            if given.get("enabled") == "yes":
-                raise LcmError("invalid-input", "`enabled` must be true or false")
-            aliased = [{"key": key, "as": names[key]} for key in given if key in names]
-            accepted = [names.get(key, key) for key in given]
-            unknown = [key for key in given if key == "nonsense"]
-            return json.dumps({"accepted": accepted, "aliased": aliased, "unknown": unknown})
-
-        return configuration(config, environment, configure)
-
-    def test_the_environment_joins_the_configuration_under_reference_names(self):
-        environment = {"LCM_FRESH_TAIL_COUNT": "8", "LCM_STORE": "x", "PATH": "y"}
-        text, _ = self.configuration({"enabled": True}, environment)
-        self.assertEqual(text, '{"enabled":true,"freshTailCount":8}')
-        self.assertEqual(self.configuration(None, {"LCM_WASM": "x"}), (None, []))
-        self.assertEqual(self.configuration({}, {}), ("{}", []))
-        text, _ = self.configuration(None, {"LCM_CUSTOM_INSTRUCTIONS": "be brief"})
-        self.assertEqual(text, '{"customInstructions":"be brief"}')
-        for said in ("NaN", "Infinity", "-Infinity", "1e999"):
-            text, _ = self.configuration(None, {"LCM_CUSTOM_INSTRUCTIONS": said})
-            self.assertEqual(text, '{"customInstructions":"%s"}' % said)
-
-    def test_the_environment_comes_before_the_same_key_of_any_name(self):
-        for key in ("fresh_tail_messages_max", "freshTailCount"):
-            text, _ = self.configuration({key: 4, "enabled": True}, {"LCM_FRESH_TAIL_COUNT": "8"})
-            self.assertEqual(text, '{"enabled":true,"freshTailCount":8}')
-
-    def test_keys_that_there_are_not_are_told_and_values_that_cannot_be_are_refused(self):
-        text, unknown = self.configuration({"nonsense": 1, "enabled": True}, {"LCM_NONSENSE": "1"})
-        self.assertEqual(unknown, ["nonsense"])
-        for config, environment, source in (
-            ({"enabled": "yes"}, {}, "config"),
-            ({}, {"LCM_ENABLED": "yes"}, "environment"),
-        ):
-            with self.assertRaises(LcmError) as caught:
-                self.configuration(config, environment)
-            self.assertEqual(caught.exception.message, f"{source}: `enabled` must be true or false")
 
 
 if __name__ == "__main__":

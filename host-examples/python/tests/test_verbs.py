@@ -77,9 +77,11 @@ class Surface(unittest.TestCase):
         for name, verb in plain.items():
             other = awaited[name]
             self.assertTrue(inspect.isfunction(verb), name)
-            self.assertTrue(waits(lcm, other), name)
             one, two = inspect.signature(verb), inspect.signature(other)
             self.assertEqual(one.parameters, two.parameters, name)
+            if name == "conversation":
+                continue  # The calls of the handle are awaited, not the handle.
+            self.assertTrue(waits(lcm, other), name)
             results = [each.return_annotation for each in (one, two)]
             if inspect.isasyncgenfunction(other):
                 results = [get_args(result) for result in results]

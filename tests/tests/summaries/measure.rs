@@ -3,7 +3,10 @@
 use std::{fmt, fs, path::Path};
 
 use lcm_text::{
-    base::tokens::{estimate, truncate_to_tokens},
+    base::{
+        time_offsets::TimeOffsets,
+        tokens::{estimate, truncate_to_tokens},
+    },
     message,
     summary::{offline_summary::summarize_extractively, transcript},
     types::api::Dialect,
@@ -157,8 +160,11 @@ fn blocks(lines: &[String]) -> Vec<Block> {
         let mut text = String::new();
         let time = message.timestamp.unwrap_or(0);
         let (role, parts) = (message.role, &*message.parts);
-        let options =
-            transcript::TranscriptOptions { part_tokens_max: PART_TOKENS_MAX, injected_tags: &[] };
+        let options = transcript::TranscriptOptions {
+            part_tokens_max: PART_TOKENS_MAX,
+            injected_tags: &[],
+            offsets: &TimeOffsets::default(),
+        };
         let message = transcript::TranscriptMessage { raw, role, parts, time };
         if transcript::render_message(&mut text, &message, options) {
             out.push(Block { tokens: estimate(&text), text });

@@ -308,6 +308,8 @@ impl Opened {
     fn stat(&mut self) -> Result<Value> {
         let status = self.engine.status()?;
         let status: Value = serde_json::from_str(&status).map_err(context("reading a status"))?;
+        let check: Value = serde_json::from_str(&self.engine.check(None)?)
+            .map_err(context("reading the result of a check"))?;
         let empty = Vec::new();
         let depths = status.get("summaries").and_then(Value::as_array).unwrap_or(&empty);
         let of = |row: &Value, name: &str| row.get(name).and_then(Value::as_u64).unwrap_or(0);
@@ -318,7 +320,7 @@ impl Opened {
             "context_items": status.pointer("/context/items"),
             "context_tokens": status.pointer("/context/tokens"),
             "max_depth": depths.iter().map(|row| of(row, "depth")).max(),
-            "bytes": status.get("bytes"),
+            "bytes": check.pointer("/metrics/bytes"),
             "process_bytes_peak": memory::process_bytes_peak(),
             "linear_memory_bytes": self.engine.linear_memory_bytes(),
         }))

@@ -12,7 +12,7 @@ use crate::{
     commands::recall::{field, list, parse},
     output::{self, Table, plain},
     progress::Progress,
-    session::Session,
+    session::{self, Session},
 };
 
 pub(crate) fn conversations(global: &Global, options: &Conversations) -> Result<End> {
@@ -34,6 +34,10 @@ pub(crate) fn conversations(global: &Global, options: &Conversations) -> Result<
             table.row(vec![field(&conversation, "conversation")]);
         }
         output::text(&table.render())?;
+        return Ok(End::Done);
+    }
+    if conversations.is_empty() {
+        output::text(&format!("no conversation in the store `{}`\n", session::opened_store()))?;
         return Ok(End::Done);
     }
     let mut table = Table::new(&[
@@ -72,9 +76,8 @@ pub(crate) fn status(global: &Global) -> Result<End> {
     let session = Session::open(global)?;
     let text = session.lcm.status(Some(session.conversation), session.now())?;
     let mut status = parse("admin.status", &text)?;
-    let file = json!(session.lcm.bytes_on_disk());
-    if let Some(bytes) = status.get_mut("bytes").and_then(Value::as_object_mut) {
-        bytes.insert("file".to_owned(), file);
+    if let Some(members) = status.as_object_mut() {
+        members.insert("file_bytes".to_owned(), json!(session.lcm.bytes_on_disk()));
     }
     if session.json {
         output::json(&status)?;
@@ -121,7 +124,7 @@ fn status_for_people(status: &Value) -> String {
         }
     }
     say("compression ratio", field(status, "compression_ratio"));
-    for key in ["fresh_tail", "debt", "breakers", "ledger", "bytes"] {
+    for key in ["fresh_tail", "debt", "breakers", "ledger", "file_bytes"] {
         match status.get(key) {
             Some(Value::Object(object)) => say(&key.replace('_', " "), pairs(object)),
             _ => say(&key.replace('_', " "), field(status, key)),

@@ -54,7 +54,7 @@ struct Fetched {
 }
 
 pub(crate) fn run(global: &Global) -> Result<End> {
-    let global = Global { store: "memory:".to_owned(), ..global.clone() };
+    let global = Global { store: Some("memory:".to_owned()), ..global.clone() };
     let mut transcript = Transcript::default();
     transcript.add("demo".as_ref(), &mut &*TRANSCRIPT, false)?;
     let messages = transcript.messages;

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::{
     End,
-    arguments::{Global, Ingest},
+    arguments::{Dialect, Global, Ingest},
     input::{Transcript, unreadable},
     output::{self, count, number},
     progress::Progress,
@@ -122,12 +122,22 @@ fn ingest(
             progress.at(done);
         })
         .map_err(|failure| match failure.index {
-            Some(index) => transcript.at(index, &failure.error),
+            Some(index) => propose_auto(options, transcript, transcript.at(index, &failure.error)),
             None => failure.error,
         })?;
     drop(progress);
     report.warnings.extend(transcript.warnings());
     Ok(report)
+}
+
+/// Adds the option that reads the lines to an error about a line, if one does.
+fn propose_auto(options: &Ingest, transcript: &Transcript, error: Error) -> Error {
+    if options.dialect == Dialect::Auto {
+        return error;
+    }
+    let Some(format) = transcript.detect_format() else { return error };
+    let message = format!("{}; the lines are {format}: give `--dialect auto`", error.message);
+    Error::new(error.code, message)
 }
 
 fn print(session: &Session<'_>, transcript: &Transcript, report: &IngestReport) -> Result<()> {

@@ -2,8 +2,8 @@
 //! `lcm calibrate`: change a conversation by a verb of the component.
 //!
 //! In: options. Out: one sentence about the change; with `--json` the answer of the verb with
-//! `applied`, which is false after a dry run. `reset`, `new`, `archive` and `focus` change nothing
-//! without `--apply`.
+//! `applied`, which is false after a dry run. `delete` changes nothing without `--apply`, the
+//! others nothing with `--dry-run`.
 
 use lcm_host::{Code, DeletionResult, Error, Result};
 use serde_json::{Value, json};
@@ -14,14 +14,30 @@ use super::{
 };
 use crate::{
     End,
-    arguments::{Apply, Archive, Calibrate, Delete, Family, Focus, Global, New, Reset},
+    arguments::{Archive, Calibrate, Delete, DryRun, Family, Focus, Global, Live, New, Reset},
     input::read_text,
     output::{self, count},
     session::Session,
 };
 
+/// Whether a verb writes its change.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Effect {
+    Written,
+    /// Nothing is written; `how` says what the user does to write.
+    Planned {
+        how: &'static str,
+    },
+}
+
+impl Effect {
+    const fn of(DryRun { dry_run }: DryRun) -> Self {
+        if dry_run { Self::Planned { how: "without --dry-run it is" } } else { Self::Written }
+    }
+}
+
 pub(crate) fn family(global: &Global, options: &Family) -> Result<End> {
-    run(global, "family", json!({ "family": options.family }), Apply { apply: true }, |answer| {
+    run(global, "family", json!({ "family": options.family }), Effect::Written, |answer| {
         format!(
             "{} belongs to the family {}",
             field(answer, "conversation"),
@@ -30,12 +46,28 @@ pub(crate) fn family(global: &Global, options: &Family) -> Result<End> {
     })
 }
 
+pub(crate) fn live(global: &Global, options: &Live) -> Result<End> {
+    let session = Session::open(global)?;
+    let arguments = json!({ "family": options.family }).to_string();
+    let text = session.lcm.admin_call("", "live", &arguments, session.now())?;
+    if session.json {
+        output::text(&(text + "\n"))?;
+        return Ok(End::Done);
+    }
+    let answer = parse("admin.call", &text)?;
+    output::text(&match answer.get("conversation").and_then(Value::as_str) {
+        Some(id) => format!("{id}\n"),
+        None => format!("all conversations of the family {} are archived\n", options.family),
+    })?;
+    Ok(End::Done)
+}
+
 pub(crate) fn reset(global: &Global, options: &Reset) -> Result<End> {
     let mut arguments = json!({});
     if let Some(successor) = &options.successor {
         arguments = json!({ "successor": successor });
     }
-    run(global, "reset", arguments, options.apply, |answer| {
+    run(global, "reset", arguments, Effect::of(options.dry_run), |answer| {
         let next = field(answer, "conversation");
         match answer.get("archived_conversation").and_then(Value::as_str) {
             Some(id) => format!("{id} is archived and continues in {next}"),
@@ -45,35 +77,53 @@ pub(crate) fn reset(global: &Global, options: &Reset) -> Result<End> {
 }
 
 pub(crate) fn new_session(global: &Global, options: &New) -> Result<End> {
-    run(global, "new", json!({ "retain_depth": options.retain_depth }), options.apply, |answer| {
-        let of = |key: &str| field(answer, key);
-        format!(
-            "{}: {} messages and {} summaries are withdrawn from the context, {} tokens become {}",
-            of("conversation"),
-            of("messages"),
-            of("summaries"),
-            of("tokens_before"),
-            of("tokens_after"),
-        )
-    })
+    run(
+        global,
+        "new",
+        json!({ "retain_depth": options.retain_depth }),
+        Effect::of(options.dry_run),
+        |answer| {
+            let of = |key: &str| field(answer, key);
+            format!(
+                "{}: {} messages and {} summaries are withdrawn from the context, {} tokens become {}",
+                of("conversation"),
+                of("messages"),
+                of("summaries"),
+                of("tokens_before"),
+                of("tokens_after"),
+            )
+        },
+    )
 }
 
 pub(crate) fn archive(global: &Global, options: &Archive) -> Result<End> {
-    run(global, "archive", json!({ "cause": options.cause }), options.apply, |answer| {
-        let id = field(answer, "conversation");
-        match answer.get("archived") {
-            Some(why) if !why.is_null() => format!("{id} is archived: {}", archived(why)),
-            _ => format!("{id} is not archived"),
-        }
-    })
+    run(
+        global,
+        "archive",
+        json!({ "cause": options.cause }),
+        Effect::of(options.dry_run),
+        |answer| {
+            let id = field(answer, "conversation");
+            match answer.get("archived") {
+                Some(why) if !why.is_null() => format!("{id} is archived: {}", archived(why)),
+                _ => format!("{id} is not archived"),
+            }
+        },
+    )
 }
 
 pub(crate) fn delete(global: &Global, options: &Delete) -> Result<End> {
     if !options.apply.apply {
-        return run(global, "delete", json!({}), options.apply, |answer| {
-            let messages = answer.get("messages").and_then(Value::as_u64).unwrap_or_default();
-            format!("{} has {}", field(answer, "conversation"), count(messages, "message"))
-        });
+        return run(
+            global,
+            "delete",
+            json!({}),
+            Effect::Planned { how: "--apply writes the change" },
+            |answer| {
+                let messages = answer.get("messages").and_then(Value::as_u64).unwrap_or_default();
+                format!("{} has {}", field(answer, "conversation"), count(messages, "message"))
+            },
+        );
     }
     let session = Session::open(global)?;
     let receipt = session.lcm.delete(session.conversation, session.clock, &session.cancel)?;
@@ -94,7 +144,7 @@ pub(crate) fn delete(global: &Global, options: &Delete) -> Result<End> {
 pub(crate) fn focus(global: &Global, options: &Focus) -> Result<End> {
     let text = options.file.as_deref().map(read_text).transpose()?;
     let arguments = json!({ "text": text, "seq_last": options.seq_last });
-    run(global, "focus", arguments, options.apply, |answer| {
+    run(global, "focus", arguments, Effect::of(options.dry_run), |answer| {
         let id = field(answer, "conversation");
         match answer.get("focus") {
             Some(brief) if !brief.is_null() => format!(
@@ -113,7 +163,7 @@ pub(crate) fn calibrate(global: &Global, options: &Calibrate) -> Result<End> {
     let arguments = json!({
         "model": model, "estimated_tokens": estimated_tokens, "prompt_tokens": prompt_tokens,
     });
-    run(global, "calibrate", arguments, Apply { apply: true }, |answer| {
+    run(global, "calibrate", arguments, Effect::Written, |answer| {
         let calibration = answer.get("calibration").unwrap_or(&Value::Null);
         format!(
             "{} of {}: {} thousandths of the estimate after {} reports",
@@ -125,16 +175,17 @@ pub(crate) fn calibrate(global: &Global, options: &Calibrate) -> Result<End> {
     })
 }
 
-/// Runs a verb, as a dry run unless `apply`, and prints its answer. `said` formats the answer for
-/// people.
+/// Runs a verb, as a dry run if the effect is planned, and prints its answer. `said` formats the
+/// answer for people.
 pub(super) fn run(
     global: &Global,
     verb: &str,
     mut arguments: Value,
-    Apply { apply }: Apply,
+    effect: Effect,
     said: impl Fn(&Value) -> String,
 ) -> Result<End> {
     let session = Session::open(global)?;
+    let apply = matches!(effect, Effect::Written);
     let not_an_object = || Error::new(Code::Internal, format!("`{verb}` must return an object"));
     if let Some(arguments) = arguments.as_object_mut().filter(|_| !apply) {
         arguments.insert("dry_run".to_owned(), true.into());
@@ -149,10 +200,10 @@ pub(super) fn run(
         return Ok(End::Done);
     }
     let changed = answer.get("changed") == Some(&Value::Bool(true));
-    let end = match (changed, apply) {
-        (true, true) => "",
-        (true, false) => "nothing was changed: --apply writes the change\n",
-        (false, _) => "nothing to do\n",
+    let end = match (changed, effect) {
+        (true, Effect::Written) => String::new(),
+        (true, Effect::Planned { how }) => format!("nothing was changed: {how}\n"),
+        (false, _) => "nothing to do\n".to_owned(),
     };
     let warnings = answer.get("warnings").and_then(Value::as_array).into_iter().flatten();
     let warnings: Vec<String> = warnings.filter_map(Value::as_str).map(str::to_owned).collect();

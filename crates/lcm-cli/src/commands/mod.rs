@@ -6,6 +6,7 @@ mod admin;
 mod ask;
 mod assemble;
 mod compact;
+mod configuration;
 mod demo;
 mod grant;
 mod grep;
@@ -17,17 +18,17 @@ mod portable;
 mod prompts;
 mod recall;
 
-use std::ffi::OsString;
-
+use clap::CommandFactory as _;
 use lcm_host::{Code, Error, Result};
 
 use crate::{
     End,
     arguments::{Arguments, Command},
+    output,
 };
 
 /// Names of planned commands, which this version refuses as `unsupported`.
-const NOT_BUILT: [&str; 12] = [
+pub(crate) const NOT_BUILT: [&str; 12] = [
     "backup",
     "dissolve",
     "erase",
@@ -63,6 +64,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<End> {
         Command::Check => admin::check(global),
         Command::Digest(options) => admin::digest(global, options),
         Command::Family(options) => life::family(global, options),
+        Command::Live(options) => life::live(global, options),
         Command::Reset(options) => life::reset(global, options),
         Command::New(options) => life::new_session(global, options),
         Command::Archive(options) => life::archive(global, options),
@@ -71,18 +73,38 @@ pub(crate) fn run(arguments: &Arguments) -> Result<End> {
         Command::Calibrate(options) => life::calibrate(global, options),
         Command::Usage(options) => money::usage(global, options),
         Command::Advise(options) => money::advise(global, options),
+        Command::Config => configuration::run(global),
         Command::Prompts(command) => prompts::run(global, command),
         Command::Export(options) => portable::export(global, options),
         Command::Import(options) => portable::import(global, options),
-        Command::Other(words) => other(words),
+        Command::Completions { shell } => print_completions(*shell),
+        Command::Man => print_manual(),
     }
 }
 
-fn other(words: &[OsString]) -> Result<End> {
-    let name = words.first().map(|name| name.to_string_lossy()).unwrap_or_default();
-    if NOT_BUILT.contains(&name.as_ref()) {
-        let message = format!("this version has no command `{name}`, see `lcm --help`");
-        return Err(Error::new(Code::Unsupported, message));
+fn print_completions(shell: clap_complete::Shell) -> Result<End> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Arguments::command(), "lcm", &mut script);
+    print_bytes(script)
+}
+
+/// Prints one page with all commands and their options.
+fn print_manual() -> Result<End> {
+    let mut page = Vec::new();
+    let mut command = Arguments::command();
+    command.build();
+    let unwritten = |error: std::io::Error| Error::new(Code::Internal, error.to_string());
+    clap_mangen::Man::new(command.clone()).render(&mut page).map_err(unwritten)?;
+    for part in command.get_subcommands().filter(|part| part.get_name() != "help") {
+        let part = part.clone().display_name(format!("lcm {}", part.get_name()));
+        clap_mangen::Man::new(part).render(&mut page).map_err(unwritten)?;
     }
-    Err(Error::new(Code::InvalidInput, format!("unknown command `{name}`, see `lcm --help`")))
+    print_bytes(page)
+}
+
+fn print_bytes(bytes: Vec<u8>) -> Result<End> {
+    let text = String::from_utf8(bytes)
+        .map_err(|error| Error::new(Code::Internal, format!("the text must be UTF-8: {error}")))?;
+    output::text(&text)?;
+    Ok(End::Done)
 }

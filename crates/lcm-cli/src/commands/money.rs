@@ -7,12 +7,12 @@ use lcm_host::Result;
 use serde_json::{Map, Value, json};
 
 use super::{
-    life,
+    life::{self, Effect},
     recall::{field, parse},
 };
 use crate::{
     End,
-    arguments::{Advise, Apply, Global, Usage},
+    arguments::{Advise, Global, Usage},
     output::{self, count, number},
     session::Session,
 };
@@ -26,7 +26,7 @@ pub(crate) fn usage(global: &Global, options: &Usage) -> Result<End> {
         "output_tokens": options.output_tokens,
         "cost_micros": options.cost_micros,
     });
-    life::run(global, "usage", arguments, Apply { apply: true }, |answer| {
+    life::run(global, "usage", arguments, Effect::Written, |answer| {
         let sums = ["turns", "summaries"].map(|name| format!("{name}: {}", sum(answer, name)));
         format!("{}\n{}", field(answer, "conversation"), sums.join("\n"))
     })

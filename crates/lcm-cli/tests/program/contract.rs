@@ -223,17 +223,17 @@ fn status_lists_and_digests_have_their_keys() {
             "message_tokens",
             "compression_ratio",
             "debt",
-            "bytes",
+            "file_bytes",
             "breakers",
             "ledger",
         ],
     );
-    has(
-        &status["bytes"],
-        &["raw", "packs", "summaries", "index", "blobs", "journal", "total", "file"],
-    );
-    assert!(status["bytes"]["file"].as_u64().unwrap() > 4_096);
+    assert!(status["file_bytes"].as_u64().unwrap() > 4_096);
     let check = place.json(&["check"]);
+    has(
+        &check["metrics"]["bytes"],
+        &["raw", "packs", "summaries", "index", "blobs", "journal", "total"],
+    );
     assert_eq!(keys(&check), ["checks", "metrics", "ok"]);
     assert_eq!(check["ok"], true);
     assert_eq!(place.json(&["conversations"])["conversations"][0]["conversation"], "default");
@@ -288,7 +288,7 @@ fn global_options_stand_before_or_after_the_command() {
 }
 
 #[test]
-fn the_environment_counts_before_the_file() {
+fn the_file_goes_before_the_environment() {
     let place = Place::with_demo();
     let config = place.write("config.json", "{\"fresh_tail_messages_max\": 5}");
     let tail = |name: &str, value: &str| {
@@ -298,5 +298,106 @@ fn the_environment_counts_before_the_file() {
         status["fresh_tail"]["messages_max"].as_u64().unwrap()
     };
     assert_eq!(tail("LCM_ENABLED", "true"), 5);
-    assert_eq!(tail("LCM_FRESH_TAIL_COUNT", "9"), 9);
+    assert_eq!(tail("LCM_FRESH_TAIL_COUNT", "9"), 5);
+    let mut command = place.command(&["status", "--json"]);
+    let ran = crate::Ran::of(command.env("LCM_FRESH_TAIL_COUNT", "9").output().unwrap()).ok();
+    assert!(ran.out.contains("\"messages_max\":9"), "{}", ran.out);
+    assert_eq!(ran.err, "lcm: note: 1 of the keys have other names here, see `lcm config`\n");
+}
+
+/// The first step of a vector: what the reference system's configuration comes to.
+fn resolved_in(vector: &str) -> Value {
+    let place = format!("../../tests/vectors/setup/{vector}.json");
+    let text = std::fs::read_to_string(place).unwrap();
+    let vector: Value = serde_json::from_str(&text).unwrap();
+    vector.pointer("/steps/0").unwrap().clone()
+}
+
+/// Each name of the reference system's configuration that neither acts, nor is another name of a
+/// key, nor has a line that says why not.
+fn silent_names(given: &Value, report: &Value) -> Vec<String> {
+    let list = |name: &str| report[name].as_array().unwrap().clone();
+    let acts = [list("accepted"), list("host")].concat();
+    let aliased = list("aliased").iter().map(|alias| alias["key"].clone()).collect();
+    let told = [aliased, list("deprecated"), list("not_followed"), list("overridden")].concat();
+    let others = ["TZ", "PATH", "LCM_STORE"];
+    let names = given.as_object().unwrap().keys().filter(|name| !others.contains(&&***name));
+    names
+        .filter(|name| {
+            let own = name.trim_start_matches("LCM_").to_ascii_lowercase();
+            !acts.contains(&own.into()) && !told.contains(&Value::from(name.as_str()))
+        })
+        .cloned()
+        .collect()
+}
+
+fn assert_report(report: &Value, expected: &Value) {
+    for (list, expected) in expected.as_object().unwrap() {
+        assert_eq!(report[list], *expected, "{list}");
+    }
+}
+
+#[test]
+fn the_reference_configuration_loads_and_each_key_without_effect_is_told() {
+    let place = Place::with_demo();
+    let sample = resolved_in("reference-sample-configuration-loads");
+    let given = &sample["args"]["config_json"];
+    assert_eq!(given.as_object().unwrap().len(), 57);
+    let config = place.write("sample.json", given.to_string());
+    let shown = place.json(&["config", "--config", &config]);
+    assert_eq!(silent_names(given, &shown["report"]), [""; 0]);
+    assert_report(&shown["report"], &sample["expect"]["report"]);
+    assert!(shown["config"]["time_offsets"].as_array().unwrap().len() > 60);
+    let store = ["--store", "default.lcm.db"];
+    let ran = place.run(&[&["status", "--config", &config], &store[..]].concat()).ok();
+    for note in sample["expect"]["report"]["notes"].as_array().unwrap() {
+        let (key, note) = (note["key"].as_str().unwrap(), note["note"].as_str().unwrap());
+        assert!(ran.err.contains(&format!("lcm: warning: `{key}`: {note}\n")), "{}", ran.err);
+    }
+
+    let variables = resolved_in("reference-variables-are-followed-or-reported");
+    let given = &variables["args"]["variables_json"];
+    let texts = given.as_object().unwrap().iter();
+    let texts = texts.filter(|(name, _)| name.starts_with("LCM_") && *name != "LCM_STORE");
+    let texts: Vec<_> = texts.map(|(name, text)| (name, text.as_str().unwrap())).collect();
+    assert!(texts.len() >= 70);
+    let mut command = place.command(&["config", "--json"]);
+    let ran = crate::Ran::of(command.envs(texts).output().unwrap()).ok();
+    let shown: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(silent_names(given, &shown["report"]), [""; 0]);
+    assert_report(&shown["report"], &variables["expect"]["report"]);
+}
+
+#[test]
+fn the_store_may_be_named_by_the_configuration() {
+    let place = Place::new();
+    let mut command = place.command(&["ingest", DEMO]);
+    crate::Ran::of(command.env("LCM_DATABASE_PATH", "named.db").output().unwrap()).ok();
+    assert_eq!(place.json(&["status", "--store", "named.db"])["messages"], 83);
+    let config = place.write("config.json", "{\"databasePath\": \"named.db\"}");
+    let mut command = place.command(&["status", "--json", "--config", &config]);
+    let ran = crate::Ran::of(command.env("LCM_DATABASE_PATH", "other.db").output().unwrap()).ok();
+    assert!(ran.out.contains("\"messages\":83"), "{}", ran.out);
+    assert!(ran.err.contains("`LCM_DATABASE_PATH`: not used: `databasePath` goes before it"));
+}
+
+#[test]
+fn a_configured_model_is_asked_or_an_error() {
+    let place = Place::with_demo();
+    let compact = |model: &str, more: &[&str]| {
+        let words = [&["compact", "--budget", "4000", "--retries", "0"], more].concat();
+        let mut command = place.command(&words);
+        crate::Ran::of(command.env("LCM_SUMMARY_MODEL", model).output().unwrap())
+    };
+    let ran = compact("gpt-5.4-mini", &[]);
+    ran.failed(2, "invalid-input", "`summary_model` must have a provider");
+    // Nobody listens there: the model was asked.
+    let ran = compact("openai/small@http://127.0.0.1:9/v1", &[]);
+    let printed = [ran.out, ran.err].concat();
+    assert!(printed.contains("cannot be reached at http://127.0.0.1:9/v1"), "{printed}");
+    let ran = compact("openai/small@http://127.0.0.1:9/v1", &["--llm", "offline"]).ok();
+    assert!(ran.err.contains("`summary_model`: not used: `--llm` goes before it"), "{}", ran.err);
+    // A command that asks no model needs none.
+    let mut command = place.command(&["status"]);
+    crate::Ran::of(command.env("LCM_SUMMARY_MODEL", "gpt-5.4-mini").output().unwrap()).ok();
 }

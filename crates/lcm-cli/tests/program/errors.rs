@@ -123,7 +123,7 @@ fn a_configuration_that_is_wrong_is_named() {
     assert!(ran.err.starts_with("lcm: warning: ") && ran.err.contains("`colour`"), "{}", ran.err);
     let mut command = place.command(&["status"]);
     let ran = crate::Ran::of(command.env("LCM_FRESH_TAIL_COUNT", "all").output().unwrap());
-    ran.failed(2, "invalid-input", "`freshTailCount`");
+    ran.failed(2, "invalid-input", "`LCM_FRESH_TAIL_COUNT` must be a whole number");
 }
 
 #[test]

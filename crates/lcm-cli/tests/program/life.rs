@@ -5,18 +5,18 @@ use serde_json::{Value, json};
 use crate::{DEMO, Place};
 
 #[test]
-fn nothing_is_changed_without_apply() {
+fn a_dry_run_changes_nothing() {
     let place = Place::with_demo();
     let before = place.digest();
-    let reset = place.json(&["reset"]);
+    let reset = place.json(&["reset", "--dry-run"]);
     assert_eq!((&reset["conversation"], &reset["applied"]), (&json!("default#2"), &json!(false)));
-    let new = place.json(&["new", "--retain-depth", "0"]);
+    let new = place.json(&["new", "--retain-depth", "0", "--dry-run"]);
     assert_eq!((&new["messages"], &new["tokens_after"]), (&json!(83), &json!(0)));
-    assert_eq!(place.json(&["archive", "--cause", "idle"])["changed"], true);
-    let said = place.run(&["reset"]).ok().out;
-    assert!(said.ends_with("nothing was changed: --apply writes the change\n"), "{said}");
+    assert_eq!(place.json(&["archive", "--cause", "idle", "--dry-run"])["changed"], true);
+    let said = place.run(&["reset", "--dry-run"]).ok().out;
+    assert!(said.ends_with("nothing was changed: without --dry-run it is\n"), "{said}");
     assert_eq!(place.digest(), before);
-    place.run(&["archive", "--cause", "boredom", "--apply"]).failed(2, "invalid-input", "`cause`");
+    place.run(&["archive", "--cause", "boredom"]).failed(2, "invalid-input", "`cause`");
 }
 
 #[test]
@@ -24,9 +24,12 @@ fn a_reset_goes_on_in_the_family_and_grep_looks_into_both() {
     let place = Place::with_demo();
     assert_eq!(place.json(&["family", "demo"])["family"], "demo");
     place.run(&["family", "other"]).failed(4, "exists", "`default`");
-    place.run(&["reset", "--apply"]).ok();
+    place.run(&["reset"]).ok();
     place.run(&["ingest", DEMO]).failed(4, "denied", "write to its successor `default#2`");
-    assert_eq!(place.json(&["reset", "--apply"])["changed"], false);
+    assert_eq!(place.json(&["reset"])["changed"], false);
+    assert_eq!(place.run(&["live", "demo"]).ok().out, "default#2\n");
+    assert_eq!(place.json(&["live", "demo"])["conversation"], "default#2");
+    place.run(&["live", "nobody"]).failed(3, "not-found", "family `nobody` does not exist");
     let status = place.json(&["status"]);
     assert_eq!(status["family"], "demo");
     assert_eq!(status["archived"]["successor"], "default#2");
@@ -51,9 +54,9 @@ fn a_reset_goes_on_in_the_family_and_grep_looks_into_both() {
 #[test]
 fn a_new_session_empties_the_context_and_keeps_what_was_said() {
     let place = Place::with_demo();
-    let new = place.json(&["new", "--retain-depth", "-1", "--apply"]);
+    let new = place.json(&["new", "--retain-depth", "-1"]);
     assert_eq!(new["changed"], false);
-    let new = place.json(&["new", "--apply"]);
+    let new = place.json(&["new"]);
     assert_eq!((&new["changed"], &new["applied"]), (&json!(true), &json!(true)));
     let assembled = place.json(&["assemble", "--budget", "20000", "--explain"]);
     assert_eq!(assembled["items"][0]["why"], "withdrawn");
@@ -73,21 +76,17 @@ fn a_brief_is_shown_in_place_of_summaries_until_it_is_taken_away() {
     assert!(picture(&before).starts_with("[C"), "{before}");
     assert!(picture(&before).contains("tt") && picture(&before).ends_with("of 8,000 tokens"));
     let file = place.write("brief.txt", "What matters now.");
-    assert_eq!(place.json(&["focus", &file])["applied"], false);
+    assert_eq!(place.json(&["focus", &file, "--dry-run"])["applied"], false);
     assert_eq!(drawn(), before);
-    let set = place.json(&["focus", &file, "--apply"]);
+    let set = place.json(&["focus", &file]);
     assert_eq!((&set["changed"], &set["focus"]["seq_last"]), (&json!(true), &json!(83)));
     let with = drawn();
     // The brief is too small for a letter of its own.
     assert!(with.contains("focus_") && !picture(&with).contains('C'), "{with}");
-    let said = place.run(&["focus", "--apply"]).ok().out;
+    let said = place.run(&["focus"]).ok().out;
     assert!(said.starts_with("default has no brief"), "{said}");
     assert_eq!(drawn(), before);
-    place.run(&["focus", &file, "--seq-last", "84", "--apply"]).failed(
-        2,
-        "invalid-input",
-        "1 to 83",
-    );
+    place.run(&["focus", &file, "--seq-last", "84"]).failed(2, "invalid-input", "1 to 83");
 }
 
 #[test]
@@ -106,4 +105,21 @@ fn a_deleted_conversation_is_gone_and_its_id_is_free() {
     place.run(&["ingest", DEMO]).ok();
     let said = place.run(&["delete", "--apply"]).ok().out;
     assert!(said.starts_with("default is deleted: 83 messages, "), "{said}");
+}
+
+/// The program and the packages do the same thing: one call of the verb, without a further option.
+#[test]
+fn reset_new_and_archive_act_at_once() {
+    for (arguments, changed) in [
+        (&["reset"][..], "archived"),
+        (&["archive", "--cause", "discarded"], "archived"),
+        (&["new"], "context"),
+    ] {
+        let place = Place::with_demo();
+        let before = place.json(&["status"])[changed].clone();
+        place.run(arguments).ok();
+        assert_ne!(place.json(&["status"])[changed], before, "{arguments:?}");
+    }
+    let place = Place::with_demo();
+    place.run(&["archive", "--cause", "deleted"]).failed(2, "invalid-input", "`cause`");
 }

@@ -7,6 +7,7 @@ mod ask;
 mod contract;
 mod errors;
 mod grants;
+mod guidance;
 mod life;
 #[cfg(unix)]
 mod maintain;

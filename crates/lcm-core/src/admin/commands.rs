@@ -14,6 +14,7 @@ use crate::{
     storage::{
         call::Call,
         changes::Changes,
+        clock::ClockReading,
         head::{JournalAction, LoadedHead},
         record_key::RecordReads,
         records::{grants::GrantRecord, session::ArchiveCause, usage::UsageReport},
@@ -24,7 +25,7 @@ use crate::{
 use lcm_text::{
     base::{
         error::{Error, Result},
-        json::{JsonFields, JsonKind},
+        json::{JsonFields, JsonKind, JsonWriter},
     },
     config::Config,
 };
@@ -61,7 +62,8 @@ enum CommandRequest {
     },
     Usage(UsageReport),
     Advise(AdviseRequest),
-    /// Sets the focus brief to `text`; `None`: removes the brief.
+    /// Sets the focus brief to `text`, which covers the messages up to `seq_last` (`None`: all
+    /// messages). `text` is `None`: removes the brief.
     Focus {
         text: Option<String>,
         seq_last: Option<u64>,
@@ -72,9 +74,11 @@ enum CommandRequest {
 ///
 /// # Errors
 ///
-/// `unsupported`: the verb is unknown; `invalid-input`: an argument breaks a rule; `not-found`,
-/// `exists`, `denied`: the command's rules refuse the call; `conflict`: the conversation changed
-/// during the call; errors of the store.
+/// - `unsupported`: the verb is unknown.
+/// - `invalid-input`: an argument breaks a rule.
+/// - `not-found`, `exists`, `denied`: the command's rules refuse the call.
+/// - `conflict`: the conversation changed during the call.
+/// - Errors of the store.
 pub(crate) fn run_command(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -93,11 +97,14 @@ pub(crate) fn run_command(
     let grants = matches!(request, CommandRequest::Maintain(_))
         .then(|| reads.add_record(GrantRecord::key(call.keys)));
     let (loaded, values) = LoadedHead::open_with_records(session, call, &reads)?;
-    let call = Call { now: loaded.effective_time(call.now)?, ..call };
+    let clock = loaded.read_clock(call.now)?;
     let family = request.family_key();
     let skip_reason = session_rules::find_skip_reason(session, call, &loaded.head, family)?;
     let is_writable = skip_reason.is_none();
-    let command = CommandContext { session, call, loaded, is_writable, dry_run };
+    if is_writable && family.is_none() {
+        loaded.ensure_exists()?;
+    }
+    let command = CommandContext { session, call, clock, loaded, is_writable, dry_run };
     let mut answer = match request {
         CommandRequest::Family { key } => command.join_family(&key),
         CommandRequest::Reset { successor } => command.reset(successor),
@@ -130,6 +137,25 @@ pub(crate) fn run_command(
 pub(crate) fn list_prompts(config: &Config, arguments_json: &str) -> Result<String> {
     parse_arguments(arguments_json)?.finish(ARGUMENTS)?;
     Ok(prompts::list_prompts(config)?.end_object())
+}
+
+/// Runs the command `live`: finds the conversation of a family that is not archived, of several the
+/// latest to join; `conversation` is null if all are archived.
+///
+/// # Errors
+///
+/// `invalid-input`: an argument breaks a rule; `not-found`: the family has no conversation; errors
+/// of the store.
+pub(crate) fn find_live(session: &mut StoreSession<'_>, arguments_json: &str) -> Result<String> {
+    let mut fields = parse_arguments(arguments_json)?;
+    let family = fields.take_text("family");
+    fields.finish(ARGUMENTS)?;
+    session_rules::ensure_family_key(&family)?;
+    let live = session_rules::find_live_member(session, &family)?;
+    let mut answer = JsonWriter::new_object();
+    answer.add_optional_text("conversation", live.as_deref());
+    answer.add_text("family", &family);
+    Ok(answer.end_object())
 }
 
 fn parse_arguments(arguments_json: &str) -> Result<JsonFields<'_>> {
@@ -165,7 +191,7 @@ impl CommandRequest {
             _ => {
                 return Err(Error::not_supported(format_args!(
                     "`verb` must be family, reset, new, archive, calibrate, maintain, \
-                     resummarize, usage, advise, focus or prompts, got `{verb}`"
+                     resummarize, usage, advise, focus, delete or prompts, got `{verb}`"
                 )));
             }
         })
@@ -201,8 +227,10 @@ fn read_retain_depth(fields: &mut JsonFields<'_>, config: &Config) -> Result<Opt
 /// The conversation that one command acts on, as read from the store.
 pub(super) struct CommandContext<'a, 's> {
     pub(super) session: &'a mut StoreSession<'s>,
-    /// The call, with the effective time as `now`.
+    /// The call.
     pub(super) call: Call<'a>,
+    /// The clock of the conversation at the time of the call.
+    pub(super) clock: ClockReading,
     pub(super) loaded: LoadedHead,
     /// Whether the configuration stores this session; if not, no command writes.
     pub(super) is_writable: bool,

@@ -10,7 +10,7 @@ use crate::storage::{
     call::Call,
     changes::Changes,
     codec,
-    head::{JournalAction, LoadedHead},
+    head::{JournalAction, LoadedHead, ensure_time},
     keys::ConversationKeys,
     record_key::{RecordReads, RecordSlot, RecordValues},
     records::{
@@ -33,8 +33,8 @@ use lcm_text::base::{
 const RECORDS_PER_PIECE: usize = 250;
 /// Most linked conversations of one commit, each with at most seven writes.
 const LINKS_PER_PIECE: usize = 16;
-/// Bytes of written records after which a commit takes no further linked conversation. One has at
-/// most 120 KiB.
+/// Bytes of written records after which a commit takes no further linked conversation. The largest
+/// record of a linked conversation, that of its grants, has at most 115 KB.
 const LINK_BYTES_MAX: usize = 512 << 10;
 
 /// Arguments of `delete`.
@@ -48,9 +48,11 @@ struct DeleteRequest {
 ///
 /// # Errors
 ///
-/// `invalid-input`: an argument; `not-found`: the conversation does not exist, unless `resume` is
-/// set; `corrupt`: its head is damaged; `conflict`: another call committed first; errors of the
-/// store.
+/// - `invalid-input`: an argument is unknown or malformed.
+/// - `not-found`: the conversation does not exist, unless `resume` is set.
+/// - `corrupt`: the head or the tombstone is damaged, or names another conversation.
+/// - `conflict`: another call committed first.
+/// - Errors of the store.
 pub(super) fn delete_piece(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -112,13 +114,13 @@ fn begin_deletion(
     dry_run: bool,
 ) -> Result<String> {
     let keys = call.keys;
-    let time = loaded.effective_time(call.now)?;
+    ensure_time(call.now)?;
     let head = &loaded.head;
     let guard = Guard { key: keys.head_key(), value: loaded.bytes.clone() };
     let tombstone = Tombstone {
         tenant: head.tenant.clone(),
         conversation: head.conversation.clone(),
-        time,
+        time: call.now,
         messages: head.messages,
         records: 0,
         bytes: 0,
@@ -286,7 +288,8 @@ impl<'a> DeletionPiece<'a> {
         }
     }
 
-    /// Deletes the question of a conversation that quotes this one.
+    /// Deletes the question of another conversation, open or ended, if its evidence or its outcome
+    /// names this conversation; also if the record is damaged.
     fn forget_question(
         &mut self,
         values: &RecordValues,

@@ -8,41 +8,88 @@
 use alloc::{format, string::String, vec::Vec};
 use lcm_text::base::hash;
 
-use sha2::{Digest, Sha256};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256, digest::common::hazmat::SerializableState as _};
 
 use crate::storage::{
-    codec,
+    codec::{self, SoundRecord},
     context::ContextItem,
     conversation_list,
     head::{ConversationHead, LoadedHead},
     history::MessageHistory,
     keys::ConversationKeys,
-    store_session::StoreSession,
+    store_session::{StoreSession, successor_key},
     summary::Summary,
 };
-use lcm_text::base::{error::Result, int};
+use lcm_text::base::{
+    error::{Error, Result},
+    int, limits,
+};
 
-/// Computes the digest of the whole store and returns `{"sha256", "cursor"}`; `cursor` is always
-/// null.
+use super::cursor;
+
+/// Reads of the store for one page: at most 4,000 entries, so that a page takes milliseconds.
+const PAGE_SCANS: usize = 4;
+
+/// What a plain digest has covered.
+#[derive(Deserialize, Serialize)]
+struct DigestProgress {
+    /// The first key of the next page.
+    next_key: String,
+    /// State of the hash.
+    state: Vec<u8>,
+}
+
+impl SoundRecord for DigestProgress {}
+
+/// Computes the digest of the whole store, page by page, and returns `{"sha256", "cursor"}`;
+/// `sha256` is null before the last page. A logical digest has one page.
 ///
 /// # Errors
 ///
-/// `corrupt`: the store is damaged (logical digest only); errors of the store.
-pub(crate) fn digest(session: &mut StoreSession<'_>, logical: bool) -> Result<String> {
-    let mut hasher = Sha256::new();
+/// `invalid-input`: the cursor is of another call; `corrupt`: the store is damaged (logical digest
+/// only); errors of the store.
+pub(crate) fn digest(
+    session: &mut StoreSession<'_>,
+    cursor: Option<&str>,
+    logical: bool,
+) -> Result<String> {
+    let wrong = || Error::invalid_input("`cursor` must be one of this call, without `logical`");
     if logical {
+        if cursor.is_some() {
+            return Err(wrong());
+        }
+        let mut hasher = Sha256::new();
         for id in conversation_list::list_all_conversations(session)? {
             hash_conversation(session, &id, &mut hasher)?;
         }
-    } else {
-        // Keys are printable ASCII, so this range holds every key.
-        session.scan_range("!", "\u{7f}", &mut |key, value| {
-            hash_field(&mut hasher, key.as_bytes());
-            hash_field(&mut hasher, value);
-            Ok(())
-        })?;
+        return Ok(render(hasher));
     }
-    Ok(format!("{{\"sha256\":\"{}\",\"cursor\":null}}", hash::hex(&hasher.finalize())))
+    // Keys are printable ASCII, so this range holds every key.
+    let (mut next_key, mut hasher) = (String::from("!"), Sha256::new());
+    if let Some(cursor) = cursor {
+        let progress: DigestProgress = cursor::read(cursor).ok_or_else(wrong)?;
+        let state = progress.state.as_slice().try_into().map_err(|_| wrong())?;
+        hasher = Sha256::deserialize(state).map_err(|_| wrong())?;
+        next_key = progress.next_key;
+    }
+    for _ in 0..PAGE_SCANS {
+        let (entries, more) = session.scan_page(&next_key, "\u{7f}", limits::CALL_BYTES_MAX)?;
+        for entry in &entries {
+            hash_field(&mut hasher, entry.key.as_bytes());
+            hash_field(&mut hasher, &entry.value);
+        }
+        match entries.last() {
+            Some(last) if more => next_key = successor_key(&last.key),
+            _ => return Ok(render(hasher)),
+        }
+    }
+    let progress = DigestProgress { next_key, state: hasher.serialize().to_vec() };
+    Ok(format!("{{\"sha256\":null,\"cursor\":\"{}\"}}", cursor::write(&progress)?))
+}
+
+fn render(hasher: Sha256) -> String {
+    format!("{{\"sha256\":\"{}\",\"cursor\":null}}", hash::hex(&hasher.finalize()))
 }
 
 fn hash_field(hasher: &mut Sha256, bytes: &[u8]) {
@@ -87,4 +134,45 @@ fn hash_conversation(session: &mut StoreSession<'_>, id: &str, hasher: &mut Sha2
         hash_field(hasher, &item.seq_last().to_be_bytes());
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Engine, search::tests::Memory};
+    use alloc::format;
+
+    /// Goal: the digest of many pages is that of one pass. Method: stores around the bounds of a
+    /// page, hashed entry by entry beside it.
+    #[test]
+    fn the_digest_of_pages_is_that_of_one_pass() {
+        for entries in [0, 1, 999, 3_999, 4_000, 4_001, 9_000] {
+            let mut store = Memory::default();
+            let mut hasher = Sha256::new();
+            for number in 0..entries {
+                let (key, value) = (format!("k/{number:06}"), alloc::vec![1; number % 7]);
+                hash_field(&mut hasher, key.as_bytes());
+                hash_field(&mut hasher, &value);
+                store.entries.insert(key, value);
+            }
+            let mut engine = Engine::new();
+            let (mut cursor, mut pages) = (None::<String>, 0);
+            let last = loop {
+                let page = engine.digest(&mut store, cursor.as_deref(), false).unwrap();
+                pages += 1;
+                match page.strip_prefix(r#"{"sha256":null,"cursor":""#) {
+                    Some(rest) => cursor = rest.strip_suffix("\"}").map(String::from),
+                    None => break page,
+                }
+            };
+            assert_eq!(last, render(hasher), "{entries}");
+            // A full page asks once more whether there is an entry behind it.
+            assert!(pages <= 1 + entries / 4_000, "{entries} entries in {pages} pages");
+            if let Some(cursor) = cursor {
+                let (other, logical) = (format!("{cursor}00"), Some(cursor.as_str()));
+                assert!(engine.digest(&mut store, Some(&other), false).is_err());
+                assert!(engine.digest(&mut store, logical, true).is_err());
+            }
+        }
+    }
 }

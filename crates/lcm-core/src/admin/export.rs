@@ -102,9 +102,11 @@ enum ExportStage {
 ///
 /// # Errors
 ///
-/// `not-found`: the conversation does not exist, or the store has none; `conflict`: a conversation
-/// changed or was removed during its export; `invalid-input`: the cursor belongs to another export;
-/// errors of the store.
+/// - `not-found`: the conversation does not exist, or the store has no conversation.
+/// - `conflict`: a conversation changed or was removed during its export.
+/// - `invalid-input`: the cursor belongs to another export.
+/// - `denied`: a conversation is being deleted.
+/// - Errors of the store.
 pub(crate) fn export_page(
     session: &mut StoreSession<'_>,
     conversation: &str,

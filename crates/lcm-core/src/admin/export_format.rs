@@ -182,8 +182,8 @@ pub(super) fn close_line(line: JsonWriter, before: &LineChecksum) -> (String, Li
 ///
 /// # Errors
 ///
-/// `invalid-input`: the line is too long, was changed, or is malformed; the error text is the fault
-/// alone, to which the caller adds the number of the line.
+/// `invalid-input`: the line is too long, was changed, or is malformed. The error text is the fault
+/// alone; the caller adds the number of the line.
 pub(super) fn parse_line(text: &str, before: &LineChecksum) -> Result<(ExportLine, LineChecksum)> {
     if text.len() > LINE_BYTES_MAX {
         return Err(Error::invalid_input(format_args!(

@@ -31,19 +31,20 @@ pub(crate) struct ListingRequest<'a> {
     pub(crate) kind: &'a str,
     /// Cursor of the page; `None`: the first page.
     pub(crate) cursor: Option<&'a str>,
-    /// Most bytes of a page of summaries or messages; a page always has at least one row.
+    /// Most bytes of a page of summaries or messages. If rows are left, a page has at least one
+    /// row, however large the row is.
     pub(crate) bytes_max: u32,
 }
 
 /// Returns one page of a listing as `{"items", "cursor"}`.
 ///
-/// A `cursor` of null ends the listing. `call` has the conversation, which only the listing of
-/// conversations does not need.
+/// A `cursor` of null ends the listing. `call` has the conversation; only the listings of
+/// conversations and of deletions do not need one.
 ///
 /// # Errors
 ///
 /// `invalid-input`: the kind or cursor is unknown, or the conversation is missing; `not-found`: the
-/// conversation does not exist; errors of the store.
+/// conversation does not exist; `denied`: the conversation is being deleted; errors of the store.
 pub(crate) fn list_page(
     session: &mut StoreSession<'_>,
     call: Option<Call<'_>>,
@@ -74,8 +75,8 @@ pub(crate) fn list_page(
     Ok(answer.end_object())
 }
 
-/// Returns `None` as the next cursor of a listing of grants, which fits one page; any given cursor
-/// is an error.
+/// Returns `None` as the next cursor of a listing of grants, because such a listing fits one page.
+/// For the same reason, any given cursor is an error.
 fn ensure_single_page(cursor: Option<&str>) -> Result<Option<String>> {
     match cursor {
         None => Ok(None),
@@ -108,7 +109,7 @@ fn list_conversations(session: &mut StoreSession<'_>, cursor: Option<&str>) -> R
         row.add_number("messages", head.messages);
         row.add_number("revision", head.revision);
         row.add_number("summaries", head.summaries);
-        row.add_time("updated_at", head.time);
+        row.add_time("updated_at", head.clock.time);
         items.push_object(row);
     }
     Ok((items, page.cursor))

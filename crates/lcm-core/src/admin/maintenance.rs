@@ -9,8 +9,8 @@ use alloc::string::String;
 use crate::{
     compaction::{self, reason},
     storage::{
-        call::Call,
         changes::Changes,
+        clock::ClockReading,
         head::JournalAction,
         record_key::GuardedRecord,
         records::{
@@ -86,7 +86,10 @@ impl CommandContext<'_, '_> {
         grants: Option<GuardedRecord<GrantRecord>>,
     ) -> Result<JsonWriter> {
         self.ensure_writable()?;
-        let Call { now, .. } = self.call;
+        let now = self.call.now;
+        // A step back of the clock is stored with the deferral that runs by the clock.
+        let stores_step = self.clock.step_back_ms > 0 && self.is_writable && !self.dry_run;
+        let clock = if stores_step { self.clock.as_stored() } else { self.clock };
         let conversation = self.loaded.head.conversation.clone();
         let options = request.compaction_options();
         let decision = compaction::evaluate(self.session, self.call, request.budget, &options)?;
@@ -97,34 +100,34 @@ impl CommandContext<'_, '_> {
             && compaction::has_open_summary(self.session, self.call, &self.loaded.head)?;
         let end_reason = request.end_reason.and_then(|index| reason::ALL.get(index));
         let deferred = (decision.due || has_open).then(|| {
-            let deferred = before.unwrap_or(DeferredCompaction::new(now));
-            match end_reason {
-                Some(reason) if BACKOFF_REASONS.contains(reason) => deferred.with_failure(now),
-                Some(reason) if EXHAUSTED_REASONS.contains(reason) => {
-                    DeferredCompaction { exhausted_tokens: Some(context_tokens), ..deferred }
-                }
-                _ => deferred,
-            }
+            let deferred = before.unwrap_or(DeferredCompaction::new(now, clock.ticks));
+            record_end(deferred, end_reason, context_tokens, &clock)
         });
         let changes = match grants.filter(|_| self.is_writable) {
-            Some(grants) => grants::remove_expired_grants(grants, now)?,
+            Some(grants) => grants::remove_expired_grants(grants, &clock, now)?,
             None => Changes::default(),
         };
-        let deferred_changed = deferred != before && self.is_writable;
+        let deferred_changed = (deferred != before && self.is_writable) || stores_step;
         let changed = deferred_changed || !changes.is_empty();
         let mut answer = JsonWriter::new_object();
         answer.add_flag("changed", changed);
         answer.add_text("conversation", &conversation);
-        match &deferred {
-            Some(deferred) => answer.add_object("debt", deferred.to_object()),
+        // What was just made is made again later, so nobody need ask at once.
+        let waits = end_reason.is_some_and(|reason| *reason != reason::PASS_LIMIT);
+        let shown = match deferred {
+            Some(deferred) if has_open => Some(show_remakes(deferred, waits, &clock)),
+            _ => deferred,
+        };
+        match shown {
+            Some(shown) => answer.add_object("debt", shown.to_object(clock.clock)),
             None => answer.add_null("debt"),
         }
-        let is_paused = deferred.is_some_and(|deferred| now < deferred.next_attempt_at);
+        let is_paused = deferred.is_some_and(|deferred| clock.is_ahead(deferred.next_attempt_at));
         // What cannot be compacted can still be made again.
         let can_attempt = deferred.is_some_and(|deferred| {
-            deferred.can_attempt(context_tokens, now) || (has_open && !is_paused)
+            deferred.can_attempt(context_tokens, &clock) || (has_open && !is_paused)
         });
-        // A context over the budget does not wait for the end of a pause.
+        // A context over the budget does not wait for `next_attempt_at`.
         let is_pressing = decision.must
             && deferred.is_some_and(|deferred| deferred.exhausted_tokens != Some(context_tokens));
         answer.add_flag("drain", end_reason.is_none() && (can_attempt || is_pressing));
@@ -140,4 +143,32 @@ impl CommandContext<'_, '_> {
         }
         Ok(answer)
     }
+}
+
+/// Returns deferred compaction after an attempt that ended for this reason; `None`: no attempt.
+fn record_end(
+    deferred: DeferredCompaction,
+    end_reason: Option<&&str>,
+    context_tokens: u64,
+    clock: &ClockReading,
+) -> DeferredCompaction {
+    match end_reason {
+        Some(reason) if BACKOFF_REASONS.contains(reason) => deferred.with_failure(clock),
+        Some(reason) if EXHAUSTED_REASONS.contains(reason) => {
+            DeferredCompaction { exhausted_tokens: Some(context_tokens), ..deferred }
+        }
+        _ => deferred,
+    }
+}
+
+/// Returns deferred compaction as it is shown while summaries are to be made again: there is
+/// something to do, with `waits` from the age on from which a summary is made again.
+fn show_remakes(
+    deferred: DeferredCompaction,
+    waits: bool,
+    clock: &ClockReading,
+) -> DeferredCompaction {
+    let ready = if waits { clock.deadline_after(compaction::REMAKE_AGE_MS_MIN) } else { 0 };
+    let next_attempt_at = deferred.next_attempt_at.max(ready);
+    DeferredCompaction { next_attempt_at, exhausted_tokens: None, ..deferred }
 }

@@ -23,7 +23,8 @@ mod status;
 mod usage;
 
 pub(crate) use check::check;
-pub(crate) use commands::{list_prompts, run_command};
+pub(crate) use commands::{find_live, list_prompts, run_command};
+pub(crate) use cursor::ensure_no_cursor;
 pub(crate) use digest::digest;
 pub(crate) use export::export_page;
 pub(crate) use import::import_page;

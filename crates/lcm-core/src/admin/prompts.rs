@@ -1,9 +1,9 @@
 //! The command `prompts`: lists the summary prompts of a configuration.
 //!
 //! In: a configuration. Out: each prompt with its text, version and size, as JSON. Words in
-//! brackets stand in place of the sources and the previous context. Token targets are those of a
-//! chunk of the greatest size under a budget of 1,000,000. No command changes a prompt: the host
-//! configures prompts.
+//! brackets replace the sources and the previous context. Token targets are those of a chunk of the
+//! greatest size under a budget of 1,000,000. No command changes a prompt: the host configures
+//! prompts.
 
 use crate::compaction;
 use lcm_text::{
@@ -47,7 +47,6 @@ fn describe_prompt(config: &Config, template: PromptTemplate) -> Result<JsonWrit
         previous: compaction::has_previous_context(depth).then_some("[what stands before it]"),
         instructions: &config.custom_instructions,
         findings: None,
-        boundary: "0000000000000000",
     });
     let size = tokens::estimate(&sent.system).saturating_add(tokens::estimate(&sent.prompt));
     let mut row = JsonWriter::new_object();

@@ -49,7 +49,6 @@ impl CommandContext<'_, '_> {
 
     /// Archives the conversation; an archived conversation stays as it is.
     pub(super) fn archive(mut self, cause: ArchiveCause) -> Result<JsonWriter> {
-        self.loaded = self.loaded.require_existing()?;
         let head = &mut self.loaded.head;
         let changed = head.archived.is_none() && self.is_writable;
         if changed {
@@ -120,8 +119,9 @@ impl CommandContext<'_, '_> {
         Ok(answer)
     }
 
-    /// Archives the conversation and creates its empty successor. Changes nothing if the
-    /// conversation is empty and not archived, or if it has a stored successor.
+    /// Archives the conversation and creates its empty successor. Changes nothing in three cases:
+    /// the conversation is empty and not archived, it has a stored successor, or the configuration
+    /// skips the session.
     pub(super) fn reset(mut self, successor: Option<String>) -> Result<JsonWriter> {
         let head = &self.loaded.head;
         let conversation = head.conversation.clone();
@@ -203,9 +203,9 @@ impl CommandContext<'_, '_> {
         Ok(stem.zip(number).unwrap_or_else(|| (id.clone(), 1)))
     }
 
-    /// Returns the conversation `name`, which may be new. Returns `None` if this conversation
-    /// cannot be the successor: it has messages, is archived, belongs to another family, or is the
-    /// one to reset.
+    /// Returns the conversation `name`, which may be new. Returns `None` if the conversation cannot
+    /// be the successor. It then has messages, is archived, belongs to another family, or is the
+    /// conversation to reset.
     fn find_empty_conversation(&mut self, name: &str, family: &str) -> Result<Option<LoadedHead>> {
         let session = &mut *self.session;
         let loaded = self.call.with_conversation(name, |call| LoadedHead::open(session, call))?;

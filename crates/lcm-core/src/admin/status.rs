@@ -1,6 +1,8 @@
 //! Status: sizes, counts and costs of a conversation, or sizes of the store.
 //!
-//! In: a conversation, or none. Out: the numbers as JSON, from a scan over all records.
+//! In: a conversation, or none. Out: the numbers as JSON. Those of a conversation come from a
+//! bounded number of small records, whatever its length; those of the store from a scan over all
+//! records.
 
 use alloc::{format, string::String};
 
@@ -10,24 +12,23 @@ use crate::{
         call::Call,
         codec,
         head::{ConversationHead, LoadedHead},
-        keys,
+        keys::{self, ConversationKeys},
         records::{
-            calibration::Calibration, focus::FocusBrief, model_breaker::ModelBreaker,
-            usage::UsageRecord,
+            calibration::Calibration, deferred::DeferredCompaction, focus::FocusBrief,
+            model_breaker::ModelBreaker, summary_counts::SummaryCounts, usage::UsageRecord,
         },
         session::SessionLifecycle,
         store_session::StoreSession,
-        summary::Summary,
     },
 };
 use lcm_text::{
-    base::{error::Result, int, json::JsonWriter, sort::SortedMap},
+    base::{error::Result, int, json::JsonWriter},
     config::Config,
 };
 
 /// Bytes of keys and values by the kind of record.
 #[derive(Debug, Default)]
-struct ByteUsage {
+pub(super) struct ByteUsage {
     packs: u64,
     summaries: u64,
     blobs: u64,
@@ -41,7 +42,7 @@ impl ByteUsage {
     fn add_bytes(&mut self, kind: Option<char>, bytes: u64) {
         let slot = match kind {
             Some('m' | 'z' | 'd') => &mut self.packs,
-            Some('s' | 'u' | 'w' | 'x') => &mut self.summaries,
+            Some('s' | 'u' | 'r' | 'x') => &mut self.summaries,
             Some('b') => &mut self.blobs,
             Some('j') => &mut self.journal,
             Some('i') => &mut self.identities,
@@ -51,7 +52,24 @@ impl ByteUsage {
         *slot += bytes;
     }
 
-    fn to_object(&self, raw: u64) -> JsonWriter {
+    /// Counts the bytes of all records of a conversation, in a scan.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the store.
+    pub(super) fn scan(session: &mut StoreSession<'_>, keys: &ConversationKeys) -> Result<Self> {
+        let mut bytes = Self::default();
+        let skip = keys.key_prefix().len() + 1;
+        let (start, end) = keys.record_range("");
+        session.scan_range(&start, &end, &mut |key, value| {
+            let kind = key.get(skip..).and_then(|rest| rest.chars().next());
+            bytes.add_bytes(kind, int::to_u64(key.len() + value.len()));
+            Ok(())
+        })?;
+        Ok(bytes)
+    }
+
+    pub(super) fn to_object(&self, raw: u64) -> JsonWriter {
         let records = self.packs + self.summaries + self.blobs + self.identities;
         let mut object = JsonWriter::new_object();
         object.add_number("blobs", self.blobs);
@@ -93,7 +111,6 @@ pub(crate) fn store_status(session: &mut StoreSession<'_>) -> Result<String> {
 
 /// The parts of a conversation's status that come from other records than the head.
 struct ConversationDetails {
-    bytes: ByteUsage,
     /// Number and tokens of the summaries of each depth.
     summaries: JsonWriter,
     breakers: JsonWriter,
@@ -109,7 +126,11 @@ struct ConversationDetails {
 ///
 /// # Errors
 ///
-/// `not-found`; errors of the store.
+/// - `not-found`: the conversation does not exist.
+/// - `denied`: the conversation is being deleted.
+/// - `corrupt`: a record is damaged.
+/// - `unsupported`: a record has a newer format.
+/// - errors of the store.
 pub(crate) fn conversation_status(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -119,63 +140,37 @@ pub(crate) fn conversation_status(
     Ok(build_conversation_object(&loaded.head, call.config, details).end_object())
 }
 
-/// Scans all records of a conversation, and reads the breaker of the configured model.
+/// Reads the records beside the head, and the breaker of the configured model.
 fn read_details(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
     head: &ConversationHead,
 ) -> Result<ConversationDetails> {
     let keys = call.keys;
-    let mut bytes = ByteUsage::default();
     let mut calibrations = JsonWriter::new_array();
-    let mut depths: SortedMap<u32, (u64, u64)> = SortedMap::default();
-    let skip = keys.key_prefix().len() + 1;
-    let mut usage = UsageRecord::default();
-    let mut focus = None;
-    let (start, end) = keys.record_range("");
+    let (start, end) = keys.record_range("c");
     session.scan_range(&start, &end, &mut |key, value| {
-        let kind = key.get(skip..).and_then(|rest| rest.chars().next());
-        bytes.add_bytes(kind, int::to_u64(key.len() + value.len()));
-        if kind == Some('c') {
-            calibrations.push_object(codec::decode::<Calibration>(key, value)?.to_object());
-        }
-        if kind == Some('e') {
-            usage = codec::decode(key, value)?;
-        }
-        if kind == Some('y') {
-            focus = Some(codec::decode::<FocusBrief>(key, value)?);
-        }
-        if kind == Some('s') {
-            let record: Summary = codec::decode(key, value)?;
-            if let Some((count, tokens)) = depths.get_or_insert_default(record.depth) {
-                *count += 1;
-                *tokens += u64::from(record.tokens);
-            }
-        }
+        calibrations.push_object(codec::decode::<Calibration>(key, value)?.to_object());
         Ok(())
     })?;
+    let usage = session.read_record(&UsageRecord::key(keys))?.unwrap_or_default();
+    let focus = session.read_record(&FocusBrief::key(keys))?;
     let mut summaries = JsonWriter::new_array();
-    for (depth, (count, tokens)) in depths.as_entries() {
-        let mut row = JsonWriter::new_object();
-        row.add_number("count", *count);
-        row.add_number("depth", u64::from(*depth));
-        row.add_number("tokens", *tokens);
-        summaries.push_object(row);
+    let counts = session.read_record(&SummaryCounts::key(keys))?.unwrap_or_default();
+    for (tally, depth) in counts.depths.iter().zip(0u64..) {
+        if tally.count > 0 {
+            let mut row = JsonWriter::new_object();
+            row.add_number("count", tally.count);
+            row.add_number("depth", depth);
+            row.add_number("tokens", tally.tokens);
+            summaries.push_object(row);
+        }
     }
     let scope = compaction::task::build_breaker_scope(call.config.summary_model.as_deref());
     let breakers = list_breakers(session, &scope)?;
     let life = SessionLifecycle::read(session, keys, head)?;
     let provisional = compaction::count_open_summaries(session, call, head)?;
-    Ok(ConversationDetails {
-        bytes,
-        summaries,
-        breakers,
-        calibrations,
-        usage,
-        life,
-        focus,
-        provisional,
-    })
+    Ok(ConversationDetails { summaries, breakers, calibrations, usage, life, focus, provisional })
 }
 
 fn build_conversation_object(
@@ -194,7 +189,7 @@ fn build_conversation_object(
     ledger.add_number("input_tokens", head.ledger.input_tokens);
     ledger.add_number("output_tokens", head.ledger.output_tokens);
     if head.ledger.paused_until > 0 {
-        ledger.add_time("paused_until", head.ledger.paused_until.min(lcm_text::base::time::MS_MAX));
+        ledger.add_time("paused_until", head.clock.to_time(head.ledger.paused_until));
     }
     ledger.add_number("saved_tokens", head.ledger.saved_tokens);
     ledger.add_number("window_completions", head.ledger.window_completions.into());
@@ -204,13 +199,17 @@ fn build_conversation_object(
     let mut object = JsonWriter::new_object();
     details.life.write_archived(&mut object);
     object.add_array("breakers", details.breakers);
-    object.add_object("bytes", details.bytes.to_object(head.raw_bytes));
     object.add_array("calibrations", details.calibrations);
     object.add_json("compression_ratio", &format_ratio(head.context.tokens, head.raw_tokens));
     object.add_object("context", context);
     object.add_text("conversation", &head.conversation);
     match &head.deferred {
-        Some(debt) => object.add_object("debt", debt.to_object()),
+        Some(debt) => {
+            // A summary to be made again is something to do.
+            let exhausted_tokens = debt.exhausted_tokens.filter(|_| details.provisional == 0);
+            let shown = DeferredCompaction { exhausted_tokens, ..*debt };
+            object.add_object("debt", shown.to_object(head.clock));
+        }
         None => object.add_null("debt"),
     }
     object.add_optional_text("family", details.life.family.as_deref());

@@ -17,7 +17,9 @@ use lcm_text::base::{error::Result, json::JsonWriter};
 use super::commands::CommandContext;
 
 impl CommandContext<'_, '_> {
-    /// Adds the usage report of one completion to the stored totals and returns the totals.
+    /// Adds the usage report of one completion to the stored totals, unless report and `now` equal
+    /// those of the newest report, and returns the totals. In a session that the configuration
+    /// skips, nothing is stored and `changed` is false, but the totals include the report.
     pub(super) fn record_usage(mut self, report: &UsageReport) -> Result<JsonWriter> {
         self.ensure_writable()?;
         let mut usage = UsageRecord::read(self.session, self.call.keys)?;

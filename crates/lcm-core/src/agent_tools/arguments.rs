@@ -232,7 +232,7 @@ fn build_argument_error(argument: &ToolArgument) -> Error {
 pub(super) struct ToolArguments(Vec<(&'static str, ArgumentValue)>);
 
 impl ToolArguments {
-    /// Finds a value by its name. The last of equal names counts.
+    /// Finds a value by its name; of equal names the last counts. `None`: the argument is absent.
     fn find_value(&self, name: &str) -> Option<&ArgumentValue> {
         self.0.iter().rev().find(|(key, _)| *key == name).map(|(_, value)| value)
     }

@@ -7,6 +7,7 @@ use alloc::{format, string::String};
 
 use super::invocation::{ToolInvocation, ToolReply};
 use crate::storage::{
+    clock::ClockReading,
     head::{ConversationHead, LoadedHead},
     records::usage::UsageRecord,
     session::{PolicyRequest, select_policy},
@@ -15,14 +16,14 @@ use crate::storage::{
 use lcm_text::{
     base::{error::Result, time},
     config::Config,
-    types::api::Timestamp,
 };
 
 /// Reports the tokens of the context and of the budget, the next compaction and its cost so far.
 ///
 /// # Errors
 ///
-/// `not-found`: the conversation; errors of the store; `corrupt`.
+/// `not-found`: the conversation does not exist; `denied`: the conversation is being deleted;
+/// `corrupt`: a record is damaged; `unsupported`: a record has a newer format; errors of the store.
 pub(super) fn report_budget(
     session: &mut StoreSession<'_>,
     invocation: &ToolInvocation<'_>,
@@ -47,7 +48,7 @@ pub(super) fn report_budget(
                 call.config,
                 head,
                 policy.threshold.into(),
-                call.now,
+                &loaded.read_clock(call.now)?,
             ));
         }
         None => out.push_str(&format!(
@@ -70,7 +71,7 @@ fn format_next_compaction(
     config: &Config,
     head: &ConversationHead,
     threshold: u64,
-    now: Timestamp,
+    clock: &ClockReading,
 ) -> String {
     if !config.enabled {
         return "Compaction: switched off; the oldest messages are left out\n".into();
@@ -86,8 +87,8 @@ fn format_next_compaction(
         }
         None => format!("Compaction: due now, from {threshold} tokens on"),
     };
-    if head.ledger.paused_until > now {
-        let until = time::iso_seconds(head.ledger.paused_until.min(time::MS_MAX));
+    if clock.is_ahead(head.ledger.paused_until) {
+        let until = time::iso_seconds(clock.clock.to_time(head.ledger.paused_until));
         line.push_str(&format!("; no model is asked before {until}"));
     }
     line.push('\n');

@@ -45,7 +45,8 @@ const OPTION_ARGUMENTS: [(&str, &str); 5] = [
 ///
 /// # Errors
 ///
-/// The errors of [`recall::describe_uncharged`]; `invalid-input`: the range.
+/// The errors of [`recall::describe_uncharged`]; `invalid-input`: the range has both lines and
+/// bytes, or its end is before its start.
 pub(super) fn describe(
     session: &mut StoreSession<'_>,
     invocation: &ToolInvocation<'_>,
@@ -95,7 +96,7 @@ fn ensure_valid_range(invocation: &ToolInvocation<'_>) -> Result<()> {
     for ([start, end], name) in [(lines, "endLine"), (bytes, "endByte")] {
         if end.is_some_and(|end| end < start.unwrap_or(0)) {
             return Err(Error::invalid_input(format_args!(
-                "`{name}` must not lie before its start"
+                "`{name}` must not be before the start of the range"
             )));
         }
     }

@@ -81,8 +81,9 @@ impl ExpandedLines {
 ///
 /// # Errors
 ///
-/// The errors of [`recall::expand_uncharged`] and of the search; `invalid-input`: neither ids nor a
-/// query, `after` with a query, or an id that is not of a summary.
+/// - `invalid-input`: neither ids nor a query is given, `after` is given with a query, or an id is
+///   not of a summary.
+/// - The errors of [`recall::expand_uncharged`] and of the search.
 pub(super) fn expand(
     session: &mut StoreSession<'_>,
     invocation: &ToolInvocation<'_>,
@@ -168,8 +169,10 @@ fn find_summaries(
 
 /// Reads a summary to expand.
 ///
-/// The answer shows the text of the summary itself in two cases: a query found the summary, so that
-/// the caller does not know its text, or the summary is a leaf and the caller wants no messages.
+/// The answer shows the text of the summary itself in two cases:
+///
+/// - A query found the summary, so the caller does not know its text.
+/// - The summary is a leaf, and the caller wants no messages.
 fn read_root(
     session: &mut StoreSession<'_>,
     invocation: &ToolInvocation<'_>,
@@ -189,7 +192,7 @@ fn read_root(
     let id = fields.take_text("id");
     if !id.starts_with("sum_") {
         return Err(Error::invalid_input(format_args!(
-            "`summaryIds` must name summaries, got `{id}`; lcm_describe gives its text"
+            "`summaryIds` must name summaries, got `{id}`; lcm_describe gives the text of that id"
         )));
     }
     let messages = invocation.arguments.is_set("includeMessages");
@@ -214,8 +217,8 @@ fn format_summary_line(fields: &mut JsonFields<'_>, note: &str) -> (String, u64)
     (format!("{note}depth {depth}, messages {first} to {last}"), first)
 }
 
-/// Adds the line of a summary and of the entries below in the order of the conversation; returns
-/// the first entry that did not fit, `None`: all fitted.
+/// Adds the lines of a summary and of the entries below it, in the order of the conversation.
+/// Returns the first entry that did not fit; `None`: all entries fitted.
 ///
 /// `behind`: only the entries after this id are added, without the line of the summary.
 fn expand_root(

@@ -46,21 +46,24 @@ impl<'a> ToolInvocation<'a> {
         is_named && !self.arguments.is_set("allConversations")
     }
 
-    /// Returns the conversation that the arguments of a next call name for an id of
-    /// `conversation`; `None`: the next call finds the id without it.
+    /// Returns the conversation that the arguments of a next call name for an id of `conversation`;
+    /// `None`: the next call finds the id without the name of the conversation.
     pub(super) fn named_elsewhere<'s>(&self, conversation: &'s str) -> Option<&'s str> {
         name_elsewhere(self.scope, self.call.conversation, conversation)
     }
 
-    /// Returns the most tokens of stored text in the answer.
+    /// Returns the most tokens of stored text in the answer: the tokens left of the grant, or
+    /// `u32::MAX` without a grant.
     pub(super) fn tokens_left(&self) -> u32 {
         self.read_limits().tokens_left()
     }
 }
 
-/// Returns `conversation` if a caller in `here` must name it to find its ids.
+/// Returns `conversation` if a caller in `here` must name it to find its ids. `None`:
+/// `conversation` is `here`, or the scope is one conversation.
 ///
-/// The tools find the ids of a family and of a grant without its name.
+/// In the scope of one conversation the tools find the ids of the family, or of the grant, without
+/// the name of a conversation.
 pub(super) fn name_elsewhere<'s>(
     scope: ToolScope,
     here: &str,

@@ -1,9 +1,9 @@
 //! The tools that an agent's model calls, all named `lcm_`.
 //!
-//! In: a name and the arguments of a model. Out: text for the model, bounded in tokens, that
-//! reports a cut and names the next call; or requests to a model, whose answers resume the call. A
-//! mistake of the calling model is an answer, not an error. Not here: search
-//! ([`crate::search::grep`]) and reading ([`crate::recall`]).
+//! In: a name and the arguments of a model. Out: text for the model, bounded in tokens. If the text
+//! is cut, it says so and names the next call. Instead of a text, `lcm_expand_query` returns
+//! requests to a model, whose answers resume the call. A mistake of the calling model is an answer,
+//! not an error. Not here: search ([`crate::search::grep`]) and reading ([`crate::recall`]).
 //!
 //! The engine's own lines precede the stored text of an answer. Stored text is on one line, except
 //! in the last block of an answer. So no stored text can look like a line of the engine.
@@ -42,13 +42,13 @@ type ToolHandler = fn(&mut StoreSession<'_>, &ToolInvocation<'_>) -> Result<Tool
 /// Runs a tool call. `caller`: the grant of the calling agent; `None`: the main agent.
 ///
 /// Without a grant and without the scope of the store, the tools read the conversation of the call
-/// and its family. For them no other conversation exists: its names and ids get the answers of
-/// names and ids that were never given.
+/// and its family. For these tools no other conversation exists: names and ids of other
+/// conversations get the answers of unknown names and ids.
 ///
 /// # Errors
 ///
-/// `conflict`: another call committed first; `corrupt`; errors of the store. Errors that the model
-/// may have caused are answers.
+/// `conflict`: another call committed first; `corrupt`: a record or the index is damaged; errors of
+/// the store. Errors that the model may have caused are answers.
 pub(crate) fn call_tool(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -110,8 +110,15 @@ pub(crate) fn call_tool(
 ///
 /// # Errors
 ///
-/// `invalid-input`: the conversation id, the continuation, or the number of answers; `not-found`:
-/// the call read a conversation outside of the scope; errors of the store; `corrupt`.
+/// - `invalid-input`: the conversation id or the continuation is malformed, or `answers` has not
+///   exactly one answer.
+/// - `not-found`: the question does not exist any more, or its conversation is outside of the
+///   scope.
+/// - `denied`: the grant of the question is no longer valid.
+/// - `conflict`: another call answered first.
+/// - `corrupt`: a record is damaged.
+/// - `unsupported`: a record has a newer format.
+/// - Errors of the store.
 pub(crate) fn resume_call(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -158,7 +165,8 @@ fn into_outcome(
 ///
 /// # Errors
 ///
-/// `denied`: the grant; `invalid-input`: an id; errors of the store.
+/// `denied`: the grant is unknown, revoked or expired, or does not cover the named conversation;
+/// `invalid-input`: a conversation is no id; errors of the store.
 fn resolve_access(
     session: &mut StoreSession<'_>,
     call: Call<'_>,

@@ -28,7 +28,8 @@ pub(super) enum ParsedAnswer {
     /// An answer, with the ids in its text, in order, then those only in `cited_ids` of its JSON.
     /// Each id is listed once; at most 64 are kept.
     Answer { text: String, ids: Vec<String> },
-    /// The passages do not contain the answer; `search` has the words to search, if any.
+    /// The passages do not contain the answer. `search` has the words that the model asks to
+    /// search; `None`: the model asks for no search.
     NotFound { search: Option<String> },
     /// The completion is empty, or its finish is a refusal.
     Unusable,
@@ -58,8 +59,8 @@ pub(super) fn parse_answer(completion: &Completion) -> ParsedAnswer {
     ParsedAnswer::Answer { text: text.into(), ids }
 }
 
-/// Parses the statement that the passages do not contain the answer, and the words to search, if
-/// any; `None`: the text is an answer.
+/// Parses the statement that the passages do not contain the answer, and the words to search (inner
+/// `None`: no words). The outer `None`: the text is an answer.
 ///
 /// An answer may begin "Not found in the cellar, but in the attic", or have the line "Search:
 /// enabled". So only these texts are statements:

@@ -25,7 +25,9 @@ use lcm_text::{
         error::{Error, Result},
         int,
         json::{self, JsonFields, JsonWriter},
-        sort, time, tokens,
+        sort, time,
+        time_offsets::TimeOffsets,
+        tokens,
     },
     types::api::Timestamp,
 };
@@ -147,6 +149,7 @@ pub(super) fn gather_evidence(
     {
         let at = find_or_add_share(&mut evidence.shares, bucket, tokens_max);
         let mut selection = PassageSelection {
+            offsets: &wanted.call.config.time_offsets,
             share: int::to_u32(at),
             query: &query,
             tokens_left: tokens_max.saturating_add(spare),
@@ -303,6 +306,8 @@ type SelectedPassage = ((u64, EvidenceSource), EvidencePassage, u32);
 
 /// Selection of the passages of one conversation.
 struct PassageSelection<'k> {
+    /// Offsets of local time.
+    offsets: &'k TimeOffsets,
     /// Index of the conversation's share.
     share: u32,
     query: &'k TextQuery,
@@ -397,7 +402,8 @@ impl PassageSelection<'_> {
             self.truncated = true;
             return Ok(());
         }
-        let Some(whole) = passage::read_passage_source(session, history, what)? else {
+        let Some(whole) = passage::read_passage_source(session, history, self.offsets, what)?
+        else {
             return Ok(());
         };
         let tokens_max = PASSAGE_TOKENS_MAX.min(self.tokens_left);

@@ -23,7 +23,7 @@ use alloc::{boxed::Box, string::String, vec::Vec};
 pub(crate) use self::question::DEADLINE_MS_MAX;
 use crate::storage::{
     call::Call,
-    head::LoadedHead,
+    head::{LoadedHead, ensure_time},
     history::MessageHistory,
     links::ConversationLinks,
     read_scope::{self, ReadLimits},
@@ -62,10 +62,13 @@ const COMPLETIONS_MAX: u32 = 2;
 ///
 /// # Errors
 ///
-/// `invalid-input`; `not-found`: the conversation, or a named summary; `limit-exceeded`: the query
-/// breaks a bound of a pattern; `denied`: the grant, or the configuration stores nothing for the
-/// session; `conflict`: another question, or a call on the grant, committed first; errors of the
-/// store.
+/// - `invalid-input`: a field of the question is malformed or out of bounds.
+/// - `not-found`: the conversation or a named summary does not exist.
+/// - `limit-exceeded`: the query breaks a bound of a pattern.
+/// - `denied`: the grant is not valid or does not cover the question, or the configuration stores
+///   nothing for the session.
+/// - `conflict`: another question, or a call on the grant, committed first.
+/// - Errors of the store.
 pub(crate) fn plan(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -94,7 +97,7 @@ struct PreparedQuestion {
     asked: PendingQuestion,
     /// The rendered evidence.
     text: String,
-    /// The effective time.
+    /// The time of the call.
     now: Timestamp,
 }
 
@@ -127,8 +130,8 @@ fn prepare_question(
     let question = Question::read(question_json, call.config)?;
     let permit = GrantAccess::for_call(session, call, question.grant.as_deref())?;
     let loaded = LoadedHead::open_existing(session, call)?;
-    let now = loaded.effective_time(call.now)?;
-    let call = Call { now, ..call };
+    ensure_time(call.now)?;
+    let now = call.now;
     let slot = QuestionSlot::read(session, call)?;
     if !question.plan_only {
         ensure_not_skipped(session, call, &loaded.head)?;
@@ -224,18 +227,21 @@ impl PendingQuestion {
 ///
 /// # Errors
 ///
-/// `invalid-input`: the continuation, or the number of answers; `not-found`: the conversation, or
-/// another question replaced this question, or a conversation of its evidence was deleted;
-/// `denied`: the grant of the question has ended; `conflict`: another call answered first; errors
-/// of the store.
+/// - `invalid-input`: the text is no continuation, or `answers` has not exactly one answer.
+/// - `not-found`: the conversation does not exist, another question replaced this question, or a
+///   conversation of its evidence was deleted.
+/// - `denied`: the grant of the question is no longer valid, or has too few tokens left.
+/// - `conflict`: another call answered first.
+/// - Errors of the store.
 pub(crate) fn apply(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
     continuation: &str,
     answers: &[CompletionResult],
 ) -> Result<AskStep> {
-    let now = LoadedHead::open_existing(session, call)?.effective_time(call.now)?;
-    let call = Call { now, ..call };
+    LoadedHead::open_existing(session, call)?;
+    ensure_time(call.now)?;
+    let now = call.now;
     let mut slot = QuestionSlot::read(session, call)?;
     let mut record = slot.take_by_continuation(continuation)?;
     let open = match core::mem::replace(&mut record.state, QuestionState::Ended(String::new())) {
@@ -459,7 +465,9 @@ fn render_passages(
     let history = MessageHistory::new(call, &loaded.head);
     let mut blocks: Vec<(u64, String)> = Vec::new();
     for passage in passages {
-        if let Some(whole) = passage::read_passage_source(session, &history, passage.source)? {
+        let offsets = &call.config.time_offsets;
+        let source = passage.source;
+        if let Some(whole) = passage::read_passage_source(session, &history, offsets, source)? {
             let text = whole.render_passage(int::to_usize(passage.offset), passage.tokens_max);
             blocks.push((whole.seq, text));
         }

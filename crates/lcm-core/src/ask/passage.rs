@@ -1,7 +1,8 @@
 //! A message or summary as evidence: a header with its id, and its text or a part of the text.
 //!
 //! In: the seq of a message or the id of a summary. Out: a block that a model can cite.
-//! [`crate::ask`] uses this module. The same source, offset and token limit always give the same
+//! [`crate::ask`] uses this module. Lines of the body begin with a bracket only where the engine
+//! wrote them. The same source, offset and token limit always give the same
 //! text. Calls and results of the engine's own tools are omitted: they would repeat the evidence.
 
 use crate::search::grep;
@@ -18,7 +19,7 @@ use crate::{
     },
 };
 use lcm_text::{
-    base::{error::Result, int, json, time, tokens},
+    base::{error::Result, int, json, time, time_offsets::TimeOffsets, tokens},
     message::{Part, Role},
     summary::transcript::{self, TranscriptMessage, TranscriptOptions},
 };
@@ -32,6 +33,8 @@ const ELLIPSIS: &str = "\u{2026}";
 const OWN_CALL_PREFIX: &str = "tool call lcm_";
 /// Most bytes before the background line in a tool result that is JSON, such as a list of one text.
 const LIST_PREFIX_BYTES_MAX: usize = 64;
+/// The words in a header for whose text it is.
+const SPEAKERS: [&str; 5] = ["system", "user", "assistant", "tool", "data"];
 /// Estimated bytes of a token, for the text before a match.
 const BYTES_PER_TOKEN: usize = 4;
 
@@ -47,10 +50,12 @@ pub(super) struct PassageSource {
 ///
 /// # Errors
 ///
-/// `conflict`: the conversation has changed; `corrupt`; errors of the store.
+/// `conflict`: the conversation has changed; `corrupt`: a record is damaged; `unsupported`: a
+/// record has a newer format; errors of the store.
 pub(super) fn read_passage_source(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
+    offsets: &TimeOffsets,
     what: EvidenceSource,
 ) -> Result<Option<PassageSource>> {
     let whole = match what {
@@ -58,14 +63,14 @@ pub(super) fn read_passage_source(
             let placed = history.read_messages(session, seq, seq)?;
             history.prefetch_texts(session, &placed)?;
             let Some(placed) = placed.first() else { return Ok(None) };
-            read_message(session, history, placed)?
+            read_message(session, history, offsets, placed)?
         }
         EvidenceSource::Summary(id) => {
             let Some(record) = session.read_record(&Summary::key(history.keys, id))? else {
                 return Ok(None);
             };
-            let (from, to) =
-                (time::iso_minutes(record.earliest_at), time::iso_minutes(record.latest_at));
+            let local = |at| time::iso_minutes(offsets.to_local(at));
+            let (from, to) = (local(record.earliest_at), local(record.latest_at));
             let (name, depth) = (summary::format_summary_id(id), record.depth);
             let header = format!("[{name} {from} to {to} summary depth {depth}]");
             PassageSource { seq: record.seq_first, header, body: record.text }
@@ -78,26 +83,39 @@ pub(super) fn read_passage_source(
 fn read_message(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
+    offsets: &TimeOffsets,
     placed: &PlacedMessage,
 ) -> Result<PassageSource> {
     let stored = &placed.stored;
     let name = history.keys.message_id(placed.seq);
-    let header = format!("[{name} {} {}]", time::iso_minutes(stored.time), stored.role.as_str());
+    let time = time::iso_minutes(offsets.to_local(stored.time));
     let raw = history.read_text(session, stored)?;
     let is_own = |part: &&Part| is_engine_tool_result(&raw, stored.role, part);
     let parts: Vec<Part> = stored.parts.iter().filter(|part| !is_own(part)).cloned().collect();
+    let mut speaker = stored.role.as_str();
     let mut body = String::new();
     if stored.tokens > LARGE_MESSAGE_TOKENS {
-        each_field(&raw, &parts, &mut |_, text| {
-            body.push_str(&text);
-            body.push('\n');
-        });
+        for part in &parts {
+            let of_part = transcript::part_speaker(stored.role, part);
+            each_field(&raw, core::slice::from_ref(part), &mut |_, text| {
+                if body.is_empty() {
+                    speaker = of_part;
+                } else if find_last_speaker(&body).unwrap_or(speaker) != of_part {
+                    body.push_str(&format!("[{time} {of_part}]\n"));
+                }
+                body.push_str(&transcript::frame_content(&text));
+                body.push('\n');
+            });
+        }
     } else {
         let mut block = String::new();
-        let reading = TranscriptOptions { part_tokens_max: u32::MAX, injected_tags: &[] };
+        let reading = TranscriptOptions { part_tokens_max: u32::MAX, injected_tags: &[], offsets };
         let (role, time) = (stored.role, stored.time);
         let message = TranscriptMessage { raw: &raw, role, parts: &parts, time };
         transcript::render_message(&mut block, &message, reading);
+        let first = block.lines().next().and_then(transcript::parse_block_header);
+        let of_block = first.map_or(speaker, |header| header.role);
+        speaker = SPEAKERS.iter().copied().find(|word| *word == of_block).unwrap_or(speaker);
         let lines = block.lines().skip(1).filter(|line| !line.starts_with(OWN_CALL_PREFIX));
         for line in lines {
             body.push_str(line);
@@ -105,7 +123,19 @@ fn read_message(
         }
     }
     body.truncate(body.trim_end().len());
+    let header = format!("[{name} {time} {speaker}]");
     Ok(PassageSource { seq: placed.seq, header, body })
+}
+
+/// Returns the speaker of the last header in a body; `None`: it has no header.
+fn find_last_speaker(body: &str) -> Option<&'static str> {
+    let header = find_last_header(body).and_then(transcript::parse_block_header)?;
+    SPEAKERS.iter().copied().find(|word| *word == header.role)
+}
+
+/// Returns the last line of a body that is a header; `None`: it has no header.
+fn find_last_header(body: &str) -> Option<&str> {
+    body.lines().rev().find(|line| transcript::parse_block_header(line).is_some())
 }
 
 /// Returns whether a part is the result of a tool of this engine.
@@ -144,17 +174,19 @@ impl PassageSource {
     pub(super) fn render_passage(&self, at: usize, tokens_max: u32) -> String {
         let mut out = self.header.clone();
         out.push('\n');
+        let (before, rest) = self.body.split_at_checked(at).unwrap_or(("", ""));
+        if let Some(header) = find_last_header(before) {
+            out.push_str(header);
+            out.push('\n');
+        }
         if at > 0 {
             out.push_str(ELLIPSIS);
-        }
-        let rest = self.body.get(at..).unwrap_or_default();
-        for line in rest.split_inclusive('\n') {
-            // No text may look like the header of another passage.
-            if line.starts_with('[') {
-                out.push(' ');
+            // A header keeps a line of its own.
+            if rest.starts_with('[') && before.ends_with('\n') {
+                out.push('\n');
             }
-            out.push_str(line);
         }
+        out.push_str(rest);
         let fits = tokens::truncate_to_tokens(&out, tokens_max).len();
         if fits < out.len() {
             let fits = tokens::truncate_to_tokens(&out, tokens_max.saturating_sub(1)).len();

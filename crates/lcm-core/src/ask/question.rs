@@ -1,6 +1,7 @@
 //! A question: its text, its search scope and its bounds.
 //!
-//! In: a JSON object. Out: a valid question. [`crate::ask`] and the outcome use this type.
+//! In: a JSON object. Out: a valid question. [`crate::ask`] and its module `outcome` use
+//! [`Question`].
 
 use alloc::{string::String, vec::Vec};
 
@@ -71,7 +72,9 @@ impl Question {
             evidence_tokens_max: tokens_max.min(config.expand_tokens_max),
             all_conversations: fields.take_flag("all_conversations"),
             only: fields.take_flag("only"),
-            deadline_ms: fields.take_optional_u64("deadline_ms").unwrap_or(DEADLINE_MS_DEFAULT),
+            deadline_ms: fields
+                .take_optional_u64("deadline_ms")
+                .unwrap_or(config.ask_deadline_ms.map_or(DEADLINE_MS_DEFAULT, Into::into)),
             grant: fields.take_optional_text("grant"),
             plan_only: fields.take_flag("plan_only"),
         };

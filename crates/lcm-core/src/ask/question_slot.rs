@@ -6,9 +6,11 @@
 use alloc::string::String;
 use lcm_text::base::hash;
 
+use super::DEADLINE_MS_MAX;
 use crate::storage::{
     call::Call,
     changes::Changes,
+    clock::is_within_pause,
     links::ConversationLinks,
     record_key::GuardedRecord,
     records::{
@@ -53,7 +55,8 @@ impl GrantCharge {
     }
 }
 
-/// The record of a conversation's question as read, with its guard.
+/// The record of a conversation's newest question, open or ended, as read, with its guard; a
+/// conversation may have none.
 pub(super) struct QuestionSlot(GuardedRecord<QuestionRecord>);
 
 impl QuestionSlot {
@@ -61,15 +64,20 @@ impl QuestionSlot {
     ///
     /// # Errors
     ///
-    /// `corrupt`; errors of the store.
+    /// `corrupt`: a record is damaged; `unsupported`: a record has a newer format; errors of the
+    /// store.
     pub(super) fn read(session: &mut StoreSession<'_>, call: Call<'_>) -> Result<Self> {
         session.read_guarded(QuestionRecord::key(call.keys)).map(Self)
     }
 
-    /// Returns the question if it is open and not expired at the time `now`; else `None`.
+    /// Returns the question if it is open and not expired at the time `now`. `None`: there is no
+    /// question, or the question has ended or expired.
     pub(super) fn find_open_question(&self, now: Timestamp) -> Option<&QuestionRecord> {
         let is_open = |record: &&QuestionRecord| {
-            matches!(record.state, QuestionState::Open(_)) && now < record.expires_at
+            // A deadline further ahead than any question sets it is of a clock that was wrong.
+            let expires_at = record.expires_at;
+            matches!(record.state, QuestionState::Open(_))
+                && is_within_pause(now, expires_at.saturating_sub(DEADLINE_MS_MAX), expires_at)
         };
         self.0.record.as_ref().filter(is_open)
     }
@@ -100,7 +108,8 @@ impl QuestionSlot {
     /// # Errors
     ///
     /// `conflict`: another call committed first, or a conversation was deleted; `denied`: the grant
-    /// has fewer tokens left; `limit-exceeded`; errors of the store.
+    /// has fewer tokens left than `paid` charges; `limit-exceeded`: the record would be too large;
+    /// errors of the store.
     pub(super) fn write(
         self,
         session: &mut StoreSession<'_>,
@@ -119,7 +128,7 @@ impl QuestionSlot {
     }
 
     /// Creates the record of the question that replaces the question of the slot. The caller sets
-    /// its state. The time of `call` must be the effective time.
+    /// its state.
     pub(super) fn create_next(&self, call: Call<'_>, deadline_ms: u64) -> QuestionRecord {
         let now = call.now;
         let number = self.0.record.as_ref().map_or(0, |record| record.number).saturating_add(1);

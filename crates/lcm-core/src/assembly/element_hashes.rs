@@ -132,7 +132,8 @@ impl ElementHasher {
     }
 
     /// Returns the text, hash and tokens of the next element, a summary, if the last assembly
-    /// rendered it. `bytes`: bytes of its record.
+    /// rendered the summary. `bytes`: bytes of the summary's record. `None`: the next
+    /// [`LOOKAHEAD_MAX`] cached elements lack the summary.
     pub(super) fn find_summary(
         &mut self,
         id: [u8; 8],

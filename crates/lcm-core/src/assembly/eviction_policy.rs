@@ -29,8 +29,8 @@ use lcm_text::{
 /// Steps per budget: the policy `layered` evicts tokens in multiples of the budget divided by this
 /// number. Each step breaks the prefix once, and on average half a step of the budget stays empty.
 const LAYER_STEPS: u64 = 8;
-/// Most messages that match a prompt and are considered, and most candidates together with the
-/// summaries; the best are taken. Each message may cost the read of a pack.
+/// Most matching messages that are considered, and most candidates altogether, summaries included.
+/// The best are taken. Each message may cost the read of a pack.
 const MATCHES_MAX: usize = 64;
 /// Most matching summaries that are looked up in the context, the best first. The index also has
 /// summaries that are no longer in the context, because they were condensed.
@@ -243,7 +243,8 @@ fn scored_documents(ranked: &RankedDocuments) -> impl Iterator<Item = (u64, u64)
     rows.filter(|(score, _)| *score > 0)
 }
 
-/// Finds the call group of a message outside the fresh tail.
+/// Finds the call group of a message of `run` outside the fresh tail; `None`: the run has no such
+/// message.
 fn find_unit(
     session: &mut StoreSession<'_>,
     input: &AssemblyInput<'_>,

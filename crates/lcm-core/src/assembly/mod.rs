@@ -86,6 +86,9 @@ pub(crate) struct AssembleRequest<'a> {
 /// - `invalid-input`: the budget is 0 or at most the reserve, `extra-json` is invalid, or `append`
 ///   would refuse a live message
 /// - `limit-exceeded`: more live messages or bytes than one `append` takes
+/// - `denied`: the conversation is being deleted
+/// - `conflict`: the conversation changed during the call
+/// - `corrupt` or `unsupported`: a record is damaged, or has a newer format
 /// - errors of the store
 pub(crate) fn assemble(
     session: &mut StoreSession<'_>,
@@ -214,7 +217,8 @@ fn fit_to_budget(
     }
 }
 
-/// Returns all messages behind the newest withdrawn message as one run; empty if there is none.
+/// Returns all messages behind the newest withdrawn message as one run; without a withdrawn
+/// message, all messages. Empty: no message is behind the withdrawn message.
 fn load_raw_items(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,

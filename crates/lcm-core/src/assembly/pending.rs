@@ -6,9 +6,12 @@
 use alloc::{string::String, vec::Vec};
 use lcm_text::message::batch_limit;
 
-use crate::storage::{context::ContextItem, head::ConversationHead, pack};
+use crate::storage::{context::ContextItem, head::ConversationHead, message_mark::MessageMark};
 use lcm_text::{
-    base::error::{Error, Result},
+    base::{
+        error::{Error, Result},
+        int,
+    },
     message::{self, ParsedMessage},
     types::api::Dialect,
 };
@@ -35,27 +38,30 @@ pub(super) fn read_pending(
     items: &[ContextItem],
 ) -> Result<Vec<PendingMessage>> {
     let mut out = Vec::new();
-    let mut hashes = Vec::new();
+    let mut marks = Vec::new();
     let list = batch_limit::take_fitting(list, false).map_err(|error| {
         let message = error.message.replace("`messages", "`live_messages");
         Error::new(error.code, message)
     })?;
     for (index, raw) in list.iter().enumerate() {
-        let message = message::parse(dialect, raw).map_err(|error| {
+        let message = message::parse_given(dialect.into(), raw).map_err(|error| {
             let message = &error.message;
             Error::new(error.code, format_args!("live_messages[{index}]: {message}"))
         })?;
         if !message.is_failed_and_empty {
-            hashes.push(pack::message_hash(raw, &message));
+            marks.push(MessageMark::from_message(raw, &message));
             out.push(PendingMessage { raw: raw.clone(), message });
         }
     }
     // A withdrawn message is in no context: a live copy of it counts as not stored.
-    let withdrawn = items.iter().rev().find(|item| matches!(item, ContextItem::Withdrawn { .. }));
-    let messages = head.messages.saturating_sub(withdrawn.map_or(0, ContextItem::seq_last));
-    let older =
-        head.recent_hashes.len().saturating_sub(usize::try_from(messages).unwrap_or(usize::MAX));
-    out.drain(..count_stored(&out, &hashes, head.recent_hashes.get(older..).unwrap_or_default()));
+    let withdrawn = || items.iter().filter(|item| matches!(item, ContextItem::Withdrawn { .. }));
+    let is_withdrawn = |seq: u64| {
+        withdrawn().rev().any(|item| (item.seq_first()..=item.seq_last()).contains(&seq))
+    };
+    let seq_first = head.messages + 1 - int::to_u64(head.recent_marks.len());
+    let known = (seq_first..).zip(&head.recent_marks).filter(|(seq, _)| !is_withdrawn(*seq));
+    let known: Vec<MessageMark> = known.map(|(_, mark)| *mark).collect();
+    out.drain(..count_stored(&out, &marks, &known));
     Ok(out)
 }
 
@@ -64,17 +70,16 @@ pub(super) fn read_pending(
 /// Returns the greatest count for which the first `count` live messages are the newest stored
 /// messages. The two lists are compared from their ends, as far back as both reach. At least one
 /// compared message must be an anchor.
-fn count_stored(live: &[PendingMessage], hashes: &[[u8; 16]], known: &[[u8; 12]]) -> usize {
+fn count_stored(live: &[PendingMessage], marks: &[MessageMark], known: &[MessageMark]) -> usize {
     let is_known = |count: usize| {
         let from = count.saturating_sub(known.len());
-        let (of_live, of_hashes) = (live.get(from..count), hashes.get(from..count));
+        let (of_live, of_marks) = (live.get(from..count), marks.get(from..count));
         let of_known = known.get(known.len().saturating_sub(count)..);
-        let (Some(of_live), Some(of_hashes), Some(of_known)) = (of_live, of_hashes, of_known)
-        else {
+        let (Some(of_live), Some(of_marks), Some(of_known)) = (of_live, of_marks, of_known) else {
             return false;
         };
-        of_hashes.len() == of_known.len()
-            && of_hashes.iter().zip(of_known).all(|(hash, known)| hash.starts_with(known))
+        of_marks.len() == of_known.len()
+            && of_marks.iter().zip(of_known).all(|(mark, known)| mark.is_same_message(known))
             && of_live.iter().any(|live| is_anchor(&live.message))
     };
     (1..=live.len()).rev().find(|count| is_known(*count)).unwrap_or(0)
@@ -93,22 +98,21 @@ mod tests {
     use super::*;
     use alloc::format;
 
-    fn live(texts: &[&str]) -> (Vec<PendingMessage>, Vec<[u8; 16]>) {
+    fn live(texts: &[&str]) -> (Vec<PendingMessage>, Vec<MessageMark>) {
         let of = |text: &&str| {
             let raw = format!(r#"{{"role":"user","content":"{text}"}}"#);
             let message = message::parse(Dialect::Lcm, &raw).unwrap();
-            let hash = pack::message_hash(&raw, &message);
-            (PendingMessage { raw, message }, hash)
+            let mark = MessageMark::from_message(&raw, &message);
+            (PendingMessage { raw, message }, mark)
         };
         texts.iter().map(of).unzip()
     }
 
     /// Counts how many of `texts` are stored, if the stored messages end with `known`.
     fn count_known(texts: &[&str], known: &[&str]) -> usize {
-        let known: Vec<[u8; 12]> =
-            live(known).1.iter().map(|hash| lcm_text::base::hash::hash_prefix(hash)).collect();
-        let (live, hashes) = live(texts);
-        count_stored(&live, &hashes, &known)
+        let known = live(known).1;
+        let (live, marks) = live(texts);
+        count_stored(&live, &marks, &known)
     }
 
     const LONG: &str = "a sentence of more than twenty-four letters";

@@ -2,9 +2,9 @@
 //! breakpoints.
 //!
 //! A provider's prompt cache serves the prefix that two prompts share. In: a rendered context and
-//! the token of an earlier context. Out: tokens of the stable prefix, the item that broke the
-//! prefix and why, the messages on which a cache mark is useful, and a new token. A token holds all
-//! that is compared, so that nothing is stored.
+//! the token of an earlier context. Out: tokens of the stable prefix, and the item that broke the
+//! prefix, with the reason. Further the messages on which a cache mark is useful, and a new token.
+//! A token holds all that is compared, so that nothing is stored.
 
 use alloc::{
     format,
@@ -137,8 +137,9 @@ impl AssemblyInput<'_> {
         }
     }
 
-    /// Returns the id of the item that broke the prefix, and why; `None`: elements were only
-    /// appended. `equal`: number of equal elements at the start.
+    /// Returns the id of the item that broke the prefix, and why. `None`: elements were only
+    /// appended, or replace only the placeholder turn at the end of the earlier context. `equal`:
+    /// number of equal elements at the start.
     fn find_break(
         &self,
         rendered: &RenderedContext,

@@ -92,9 +92,9 @@ impl ProviderArray {
         self.entries.iter().zip(entries).take_while(|(one, other)| one.is_same(other)).count()
     }
 
-    /// Cuts the array and appends the rest of `entries`, of which the first `equal` are its own.
-    /// `false`: no cut that was tried is possible, and the array is unchanged. The caller then sets
-    /// the field `entries`.
+    /// Cuts the array and appends the rest of `entries`, of which the first `equal` are entries of
+    /// this array. After `true`, the caller sets the field `entries`. `false`: no cut that was
+    /// tried is possible, and the array is unchanged.
     pub(super) fn extend_to(
         &mut self,
         dialect: Dialect,
@@ -191,8 +191,8 @@ impl ProviderArray {
         self.pairs.iter().all(|(call, answer)| (*call < cut.entry) == (*answer < cut.entry))
     }
 
-    /// Returns whether the part before a cut shares an id with the part that the cut removes, or
-    /// with `rest`, the ids of the output to append.
+    /// Returns whether the part before a cut shares an id with the removed part or with `rest`, the
+    /// ids of the output to append.
     fn has_shared_ids(&self, cut: ArrayCut, rest: &[(u64, usize)]) -> bool {
         let removed = self.ids.iter().filter(|(_, entry)| *entry >= cut.entry);
         let mut ids: Vec<u64> = rest.iter().chain(removed).map(|(id, _)| *id).collect();
@@ -201,7 +201,7 @@ impl ProviderArray {
         kept.any(|(id, _)| ids.binary_search(id).is_ok())
     }
 
-    /// Returns the JSON of the message at an index.
+    /// Returns the JSON of the message at an index; `None`: the array has no such message.
     pub(super) fn message_json(&self, at: usize) -> Option<&str> {
         let end = self.starts.get(at + 1).map_or(self.json.len(), |next| next - 1);
         self.json.get(*self.starts.get(at)?..end)

@@ -123,10 +123,11 @@ impl ContextRenderer<'_> {
             None => {
                 let item = [ContextItem::Summary(*summary)];
                 let records = summary_items::read_summaries(session, self.input.history, &item)?;
-                let markup = choose_summary_markup(self.input.call.config);
+                let config = self.input.call.config;
+                let (markup, offsets) = (choose_summary_markup(config), &config.time_offsets);
                 records
                     .first()
-                    .map(|record| record.render_element(summary.id, markup))
+                    .map(|record| record.render_element(summary.id, offsets, markup))
                     .unwrap_or_default()
             }
         };

@@ -66,7 +66,8 @@ impl RenderedArrays {
     }
 
     /// Renders entries. If arrays of earlier assemblies share more than half of the entries, tries
-    /// to extend the array that shares most.
+    /// to extend the array that shares most. This array leaves the cache, even if it cannot be
+    /// extended.
     pub(super) fn render(&mut self, dialect: Dialect, entries: Vec<RenderEntry>) -> ProviderArray {
         let earlier = self.arrays.len().saturating_sub(self.current_count);
         let mut best: Option<(usize, usize)> = None;

@@ -92,9 +92,16 @@ pub(crate) struct CleanedAnswer {
     pub(crate) capped: bool,
 }
 
-/// Strips the reasoning from an answer and cuts the answer to its cap.
-pub(crate) fn clean_answer(task: &SummaryTask, completion: &Completion) -> CleanedAnswer {
+/// Strips the reasoning from an answer. A model's lines are framed, so that none of them is read as
+/// a header or note of the engine; the lines of the offline summariser have headers.
+fn read_answer(completion: &Completion) -> String {
     let text = transcript::strip_reasoning(&completion.text);
+    if completion.model == OFFLINE_MODEL { text } else { transcript::frame_answer(&text) }
+}
+
+/// Strips the reasoning from an answer, frames it and cuts it to its cap.
+pub(crate) fn clean_answer(task: &SummaryTask, completion: &Completion) -> CleanedAnswer {
+    let text = read_answer(completion);
     let tokens = tokens::estimate(&text);
     if tokens > task.tokens_cap {
         let text = offline_summary::cap_summary(&text, task.tokens_cap, tokens);
@@ -112,15 +119,15 @@ pub(crate) fn judge_completion(
     completion: &Completion,
     gathered: &GatheredSources,
 ) -> CompletionVerdict {
-    let stripped = transcript::strip_reasoning(&completion.text);
+    let stripped = read_answer(completion);
     if completion.finish == Finish::Refusal {
         return CompletionVerdict::Fallback { rule: RejectionRule::Refusal };
     }
-    let instruction = task.prompt_template().built_in_text();
+    let told = [prompts::SYSTEM_TEXT, task.prompt_template().built_in_text()];
     // What the engine's own summariser extracts from short material may be a line of it.
     let is_model = completion.model != OFFLINE_MODEL;
     if stripped.trim().is_empty()
-        || (is_model && blank_answer::says_nothing(&stripped, instruction, &gathered.text))
+        || (is_model && blank_answer::says_nothing(&stripped, &told, &gathered.text))
     {
         return CompletionVerdict::Fallback { rule: RejectionRule::Blank };
     }
@@ -148,9 +155,9 @@ pub(crate) fn find_answer_fault(
         return None;
     }
     let stripped = transcript::strip_reasoning(&completion.text);
-    let (material, _) = prompts::find_fenced(&request.prompt, "source").unwrap_or(("", ""));
-    let instruction = request.prompt.split_once("<source ").map_or("", |(before, _)| before);
-    if stripped.trim().is_empty() || blank_answer::says_nothing(&stripped, instruction, material) {
+    let (instruction, material) = prompts::split_instruction(&request.prompt);
+    let told = [request.system.as_str(), instruction];
+    if stripped.trim().is_empty() || blank_answer::says_nothing(&stripped, &told, material) {
         return Some("blank");
     }
     let is_cut = completion.finish == Finish::Length && request.level == Level::Normal;
@@ -190,4 +197,58 @@ fn retry_or_fall_back(
         return CompletionVerdict::Fallback { rule };
     }
     CompletionVerdict::Retry { rule, level, findings }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lcm_text::summary::prompts::{Prompt, PromptInput};
+
+    const MATERIAL: &str = "[2026-11-25 10:00 user]\nPlease move the parser into its own crate \
+                            today.\n[2026-11-25 10:01 assistant]\nI moved it, and every test passes \
+                            again.\n[2026-11-25 10:02 user]\nThen publish the crate, and write a \
+                            changelog entry about it for the next release, please.";
+
+    /// Goal: what the model was told is no summary, wherever it stands in the request. Method:
+    /// answers with each line of a built prompt.
+    #[test]
+    fn each_line_of_a_request_is_a_blank_answer() {
+        let Prompt { system, prompt } = prompts::build(&PromptInput {
+            purpose: Purpose::Leaf,
+            depth: 0,
+            level: Level::Normal,
+            tokens_target: 40,
+            task: None,
+            source: MATERIAL,
+            source_tokens: 60,
+            previous: None,
+            instructions: "",
+            findings: None,
+        });
+        let request = CompletionRequest {
+            id: "task".into(),
+            purpose: Purpose::Leaf,
+            level: Level::Normal,
+            system: system.clone(),
+            prompt: prompt.clone(),
+            input_tokens: 1,
+            output_tokens_max: 1,
+            temperature_permille: 0,
+            model: None,
+        };
+        let judge = |text: &str, finish| {
+            let model = "m".into();
+            let completion =
+                Completion { text: text.into(), finish, model, input_tokens: 0, output_tokens: 0 };
+            find_answer_fault(&request, &completion)
+        };
+        let (before, _) = prompt.split_once("<source>").unwrap();
+        for line in system.lines().chain(before.lines()).filter(|line| !line.is_empty()) {
+            assert_eq!(judge(line, Finish::Stop), Some("blank"), "{line}");
+        }
+        assert_eq!(judge("I moved it, and every test passes again.", Finish::Stop), Some("blank"));
+        let said = "The parser is its own crate; publish it with a changelog entry.";
+        assert_eq!(judge(said, Finish::Stop), None);
+        assert_eq!(judge(said, Finish::Length), Some("cut-off"));
+    }
 }

@@ -12,8 +12,8 @@
 use alloc::string::String;
 
 use crate::storage::{
-    call::Call, head::ConversationHead, record_key::RecordReads, records::usage::UsageRecord,
-    store_session::StoreSession,
+    call::Call, clock::is_within_pause, head::ConversationHead, record_key::RecordReads,
+    records::usage::UsageRecord, store_session::StoreSession,
 };
 use lcm_text::{
     base::{
@@ -168,8 +168,13 @@ pub(crate) fn advise(
         summaries: planner.summary_tokens(),
         raw: planner.eligible_raw().tokens,
     };
-    let is_cold =
-        usage.turn_at().map(|turn_at| call.now.saturating_sub(turn_at) > request.cache_ms);
+    let is_cold = usage.turn_at().map(|turn_at| {
+        !is_within_pause(
+            call.now,
+            turn_at,
+            turn_at.saturating_add(request.cache_ms).saturating_add(1),
+        )
+    });
     let so_far = usage.count_turns().max(head.messages / TURN_MESSAGES);
     let turns = request.turns.map_or(so_far.clamp(TURNS_MIN, TURNS_MAX), u64::from).min(TURNS_MAX);
     // Above the threshold compaction is due; then the advice is whether it can wait up to the

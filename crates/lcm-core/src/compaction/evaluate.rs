@@ -69,14 +69,14 @@ pub(crate) fn evaluate(
     let head = &setup.loaded.head;
     let archived = head.archived.map(|_| "archived");
     let closed = session_rules::find_skip_reason(session, call, head, None)?.or(archived);
-    // A conversation that does not exist is no error: nothing is due.
+    // Of a conversation that may be new nothing is due before it exists.
     let exists = setup.loaded.bytes.is_some();
     let sweep = SweepToken::start(head.context.tokens, setup.options.observed_tokens);
     let mut goal = derive_goal(head, &setup.policy, &setup.options, &sweep);
     if !exists {
         goal.current = 0;
     }
-    let closed = if config.enabled { closed } else { Some("disabled") };
+    let closed = if config.enabled { closed } else { Some(reason::DISABLED) };
     let compared = match (setup.options.mode, closed) {
         (CompactionMode::Incremental, None) if exists => {
             let policy = setup.policy.with_reserve(0);
@@ -92,15 +92,16 @@ pub(crate) fn evaluate(
         (None, true, true) => compared.reason,
         (None, false, _) => reason::BELOW_THRESHOLD,
     };
-    let paused_until = head.ledger.paused_until;
-    let is_paused = due && !options.force && call.now.max(head.time) < paused_until;
+    let clock = setup.loaded.read_clock(call.now)?;
+    let is_paused = due && !options.force && clock.is_ahead(head.ledger.paused_until);
+    let paused_until = clock.clock.to_time(head.ledger.paused_until);
     let warnings: Vec<String> =
         is_paused.then(|| spend_limit::build_pause_warning(paused_until)).into_iter().collect();
     let mut explanation = build_explanation(&setup, budget, &compared, reason);
     explanation.add_texts("warnings", &warnings);
     Ok(Decision {
         due,
-        must: closed.is_none_or(|reason| reason == "disabled")
+        must: closed.is_none_or(|reason| reason == reason::DISABLED)
             && goal.current > u64::from(setup.policy.budget),
         reason: reason.into(),
         tokens: int::saturate_tokens(compared.tokens),

@@ -22,6 +22,8 @@ pub(crate) struct CompactionExtra {
     pub(crate) scope: PlanScope,
     /// Most remakes of the sweep; `None`: the usual number.
     pub(crate) remakes_max: Option<u32>,
+    /// Whether the conversation need not exist.
+    pub(crate) may_be_new: bool,
 }
 
 /// What a plan proposes.
@@ -52,6 +54,7 @@ impl CompactionExtra {
         let is_remake = fields.take_flag("resummarize");
         let remakes_max = fields.take_optional_u32("remakes_max");
         let named = fields.take_optional_texts("summary_ids");
+        let may_be_new = fields.take_flag("may_be_new");
         fields.finish(NAME)?;
         let scope = match named {
             Some(names) => PlanScope::Named(parse_summary_ids(&names)?),
@@ -59,7 +62,7 @@ impl CompactionExtra {
             None => PlanScope::All,
         };
         let model = model.map(|model| CalibratedModel::new(call.keys, model)).transpose()?;
-        Ok(Self { model, is_stand_in, scope, remakes_max })
+        Ok(Self { model, is_stand_in, scope, remakes_max, may_be_new })
     }
 }
 
@@ -71,6 +74,17 @@ fn parse_summary_ids(names: &[String]) -> Result<Vec<[u8; 8]>> {
         )));
     }
     names.iter().map(|name| summary::parse_summary_id(name)).collect()
+}
+
+/// Builds the `extra-json` of an `evaluate` after an append, which may have skipped a new
+/// conversation.
+pub(crate) fn build_decision_option(model: Option<&str>) -> String {
+    let mut object = JsonWriter::new_object();
+    object.add_flag("may_be_new", true);
+    if let Some(model) = model {
+        object.add_text("model", model);
+    }
+    object.end_object()
 }
 
 /// Builds the `extra-json` of a call that names `model`; `None`: no model is named.

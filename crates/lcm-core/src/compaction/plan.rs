@@ -11,6 +11,7 @@ use alloc::{string::String, vec::Vec};
 use crate::storage::{
     call::Call,
     changes::Changes,
+    clock::ClockReading,
     context::ContextItem,
     head::{ConversationHead, JournalAction, LoadedHead},
     history::MessageHistory,
@@ -22,7 +23,7 @@ use crate::storage::{
 use lcm_text::{
     base::{error::Result, int},
     config::BudgetPolicy,
-    types::api::{CompactionMode, CompactionOptions, PlanResult, PlanStatus},
+    types::api::{CompactionMode, CompactionOptions, PlanResult, PlanStatus, Timestamp},
 };
 
 use super::{
@@ -72,6 +73,7 @@ pub(crate) fn plan(
             seq_first: gathered.seq_first,
             depth: task.depth,
             injected_tags: &call.config.strip_injected_context_tags,
+            offsets: &call.config.time_offsets,
         };
         let previous = previous.read(session, &history)?;
         requests.push(request::build_request(
@@ -134,9 +136,8 @@ pub(crate) fn decide_next(
     budget: u32,
     options: &CompactionOptions,
 ) -> Result<(LoadedHead, PlanDecision)> {
-    let config = call.config;
     let mut reads = RecordReads::default();
-    let scope = task::build_breaker_scope(config.summary_model.as_deref());
+    let scope = task::build_breaker_scope(call.config.summary_model.as_deref());
     let breaker = reads.add_record(ModelBreaker::key(&scope));
     let setup = CompactionSetup::open(session, call, budget, options, reads)?;
     let CompactionSetup { loaded, values, policy, options, scope, remakes_max, .. } = setup;
@@ -153,17 +154,21 @@ pub(crate) fn decide_next(
     let goal = derive_goal(&loaded.head, &policy, options, &sweep);
     let is_incremental = options.mode == CompactionMode::Incremental;
     let is_start = given.is_none() && !options.force;
+    if !call.config.enabled {
+        let end = PlanDecision::end_with(PlanStatus::NothingDue, reason::DISABLED);
+        return Ok((loaded, end));
+    }
     let is_idle = is_start && !is_incremental && !goal.is_due();
     // Provisional summaries are made again below the threshold, too.
     sweep.is_remake |= is_idle || scope != PlanScope::All;
-    if !config.enabled || (sweep.is_remake && loaded.head.context.provisional == 0) {
+    if sweep.is_remake && loaded.head.context.provisional == 0 {
         return Ok((loaded, nothing_due()));
     }
     let breaker = values.decode(&breaker)?.unwrap_or_default();
-    let now = loaded.effective_time(call.now)?;
-    let is_paused = now < loaded.head.ledger.paused_until;
-    if !options.force && (is_paused || breaker.is_open(now)) {
-        let reason = if is_paused { reason::SPEND_LIMIT } else { reason::BREAKER_OPEN };
+    let clock = loaded.read_clock(call.now)?;
+    if let Some(reason) = find_pause(&loaded.head, &breaker, &clock, call.now)
+        && !options.force
+    {
         return Ok((loaded, PlanDecision::end_with(PlanStatus::Stopped, reason)));
     }
     let mut passes_left = REQUESTS_MAX;
@@ -176,19 +181,16 @@ pub(crate) fn decide_next(
     }
     let count = options.requests_max.clamp(1, REQUESTS_MAX).min(passes_left);
     let remakes_left = count_remakes_left(&scope, remakes_max, &sweep);
-    let mut search = TaskSearch::new(int::to_usize(count.into()), remakes_left, now);
-    search.scope = scope;
+    let mut search = TaskSearch::new(int::to_usize(count.into()), remakes_left, scope, clock);
     let input = PlannerInput { call, head: &loaded.head, policy, goal };
     let planner = Planner::open(session, input, search.count)?;
     if is_incremental && is_start && !planner.eligible_raw().is_due() {
         sweep.is_remake = true;
     }
-    let planned = if sweep.is_remake {
-        planner.plan_remakes(session, &mut search)?
-    } else if is_incremental {
-        planner.plan_increment(session, sweep.passes, &mut search)?
-    } else {
-        planner.plan_tasks(session, &mut search)?
+    let planned = match is_incremental {
+        _ if sweep.is_remake => planner.plan_remakes(session, &mut search)?,
+        true => planner.plan_increment(session, sweep.passes, &mut search)?,
+        false => planner.plan_tasks(session, &mut search)?,
     };
     if planned.is_empty() {
         let end = planner.decide_end(&search, &sweep);
@@ -197,6 +199,19 @@ pub(crate) fn decide_next(
     let sweep = sweep.with_planned(&planned);
     let items = planner.into_items();
     Ok((loaded, PlanDecision::Tasks(PlannedTasks { items, planned, sweep })))
+}
+
+/// Returns why no model is asked now; `None`: models may be asked.
+fn find_pause(
+    head: &ConversationHead,
+    breaker: &ModelBreaker,
+    clock: &ClockReading,
+    now: Timestamp,
+) -> Option<&'static str> {
+    if clock.is_ahead(head.ledger.paused_until) {
+        return Some(reason::SPEND_LIMIT);
+    }
+    breaker.is_open(now).then_some(reason::BREAKER_OPEN)
 }
 
 /// Returns how many remakes the sweep may still make. A caller who asks for remakes gets all.
@@ -247,10 +262,10 @@ fn commit_lease(
     planned: &[PlannedTask],
     lease_ms: u32,
 ) -> Result<ConversationHead> {
-    let now = loaded.effective_time(call.now)?;
+    let clock = loaded.read_clock(call.now)?;
     let mut changes = Changes::default();
     for planned in planned {
-        let lease_until = now.saturating_add(u64::from(lease_ms));
+        let lease_until = clock.deadline_after(lease_ms.into());
         let attempts = TaskAttempts { lease_until, ..planned.attempts.clone() };
         let key = TaskAttempts::key(call.keys, &planned.task.sources_hash);
         changes.write_record(&key, &attempts)?;

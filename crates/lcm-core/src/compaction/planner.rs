@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 
 use crate::storage::{
     call::Call,
+    clock::{self, ClockReading},
     context::ContextItem,
     fresh_tail::{self, FreshTail},
     head::ConversationHead,
@@ -21,10 +22,7 @@ use lcm_text::{
     base::{error::Result, int, limits},
     config::BudgetPolicy,
     summary::transcript::TranscriptOptions,
-    types::{
-        api::{PlanStatus, Timestamp},
-        model::Level,
-    },
+    types::{api::PlanStatus, model::Level},
 };
 
 use super::{
@@ -43,7 +41,7 @@ use super::{
 const SPARE_CANDIDATES_MAX: usize = 32;
 
 /// Age below which a provisional summary is not made again: its compaction has just asked.
-const REMAKE_AGE_MS_MIN: u64 = 60_000;
+pub(crate) const REMAKE_AGE_MS_MIN: u64 = 60_000;
 
 /// A task with the inputs of its request.
 pub(crate) struct PlannedTask {
@@ -75,8 +73,8 @@ impl EligibleRaw {
 pub(super) struct TaskSearch {
     /// Most tasks to find.
     pub(super) count: usize,
-    /// Effective time of the call, which decides whether a lease has ended.
-    now: Timestamp,
+    /// Clock of the conversation, which decides whether a lease has ended.
+    clock: ClockReading,
     /// Whether the search skipped sources that are exhausted, see [`TaskAttempts::is_exhausted`].
     has_exhausted: bool,
     /// Whether the search skipped a provisional summary that another caller is making again, or
@@ -89,21 +87,20 @@ pub(super) struct TaskSearch {
 
 impl TaskSearch {
     /// Creates a search for at most `count` tasks, of them at most `remakes_left` remakes.
-    pub(super) fn new(count: usize, remakes_left: usize, now: Timestamp) -> Self {
-        Self {
-            count,
-            now,
-            has_exhausted: false,
-            has_skipped_remake: false,
-            remakes_left,
-            scope: PlanScope::All,
-        }
+    pub(super) fn new(
+        count: usize,
+        remakes_left: usize,
+        scope: PlanScope,
+        clock: ClockReading,
+    ) -> Self {
+        let (has_exhausted, has_skipped_remake) = (false, false);
+        Self { count, clock, has_exhausted, has_skipped_remake, remakes_left, scope }
     }
 
     /// Returns whether sources with these attempts are skipped: they are exhausted or leased.
     fn skips_attempts(&mut self, attempts: &TaskAttempts) -> bool {
         self.has_exhausted |= attempts.is_exhausted;
-        attempts.is_exhausted || attempts.lease_until > self.now
+        attempts.is_exhausted || self.clock.is_ahead(attempts.lease_until)
     }
 }
 
@@ -182,9 +179,10 @@ impl<'a> Planner<'a> {
     }
 
     fn transcript_options(&self) -> TranscriptOptions<'a> {
-        let injected_tags = &self.input.call.config.strip_injected_context_tags;
+        let config = self.input.call.config;
+        let (injected_tags, offsets) = (&config.strip_injected_context_tags, &config.time_offsets);
         let part_tokens_max = self.input.policy.leaf_chunk_tokens_max;
-        TranscriptOptions { part_tokens_max, injected_tags }
+        TranscriptOptions { part_tokens_max, injected_tags, offsets }
     }
 
     /// Returns the tokens of the fresh tail and the pinned message.
@@ -319,7 +317,9 @@ impl<'a> Planner<'a> {
                 break;
             }
             let Some(record) = session.read_record(&Summary::key(call.keys, id))? else { continue };
-            let is_new = search.now < record.created_at.saturating_add(REMAKE_AGE_MS_MIN);
+            let from = record.created_at;
+            let until = from.saturating_add(REMAKE_AGE_MS_MIN);
+            let is_new = clock::is_within_pause(call.now, from, until);
             if is_new && scope == PlanScope::All {
                 continue;
             }

@@ -19,9 +19,13 @@ pub(crate) const MODEL_UNAVAILABLE: &str = "model-unavailable";
 /// The caller stopped the compaction between two passes or requests.
 pub(crate) const CANCELLED: &str = "cancelled";
 pub(crate) const CONFLICT: &str = "conflict";
+/// The configuration has `enabled: false`.
+pub(crate) const DISABLED: &str = "disabled";
+/// The time of `sweep_deadline_ms` or `until_under_deadline_ms` is over.
+pub(crate) const DEADLINE: &str = "deadline";
 
 /// All reasons.
-pub(crate) const ALL: [&str; 15] = [
+pub(crate) const ALL: [&str; 17] = [
     BELOW_THRESHOLD,
     REACHED_TARGET,
     NO_ELIGIBLE_CHUNK,
@@ -37,4 +41,6 @@ pub(crate) const ALL: [&str; 15] = [
     MODEL_UNAVAILABLE,
     CANCELLED,
     CONFLICT,
+    DISABLED,
+    DEADLINE,
 ];

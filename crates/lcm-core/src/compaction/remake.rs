@@ -232,7 +232,8 @@ pub(super) fn gather_newest_sources(
         newest.into_iter().map(|newest| (newest.source, newest.record)).collect();
     let tokens = sources.iter().map(|(_, record)| u64::from(record.tokens)).sum();
     let refs: Vec<SourceRef> = sources.iter().map(|(source, _)| *source).collect();
-    Ok((source_text::gather_summaries(&sources, tokens, task::hash_sources(&refs)), changed))
+    let named = (tokens, task::hash_sources(&refs));
+    Ok((source_text::gather_summaries(&sources, named, options.offsets), changed))
 }
 
 /// Returns whether a provisional summary of the context will be made again.

@@ -3,8 +3,6 @@
 //! In: a task, its gathered sources, the text before the sources, and findings. Out: the request
 //! for a model. `plan`, `apply` and `run` use this module.
 
-use alloc::string::String;
-
 use lcm_text::{
     base::{int, tokens},
     config::Config,
@@ -12,10 +10,7 @@ use lcm_text::{
     types::model::CompletionRequest,
 };
 
-use super::{
-    source_text::{self, GatheredSources},
-    task::SummaryTask,
-};
+use super::{source_text::GatheredSources, task::SummaryTask};
 
 /// Builds the request of a task. `previous`: text before the sources; `findings`: findings in the
 /// last answer to the same sources, one a line; empty: none.
@@ -26,7 +21,6 @@ pub(crate) fn build_request(
     previous: Option<&str>,
     findings: &str,
 ) -> CompletionRequest {
-    let boundary: String = source_text::build_boundary(&task.sources_hash);
     let prompt = prompts::build(&PromptInput {
         purpose: task.completion_purpose(),
         depth: task.depth,
@@ -38,7 +32,6 @@ pub(crate) fn build_request(
         previous,
         instructions: &config.custom_instructions,
         findings: (!findings.is_empty()).then_some(findings),
-        boundary: &boundary,
     });
     CompletionRequest {
         id: task.encode(),

@@ -42,8 +42,8 @@ impl CompactionSetup {
     ///
     /// # Errors
     ///
-    /// `invalid-input`: a budget or target of 0, or wrong further options; `corrupt`; errors of the
-    /// store.
+    /// `invalid-input`: a budget or target of 0, or wrong further options; `not-found`: the
+    /// conversation does not exist, without `may_be_new`; `corrupt`; errors of the store.
     pub(crate) fn open(
         session: &mut StoreSession<'_>,
         call: Call<'_>,
@@ -60,6 +60,12 @@ impl CompactionSetup {
         let extra = CompactionExtra::read(call, options.extra_json.as_deref())?;
         let model = extra.model.map(|model| (model.add_to(&mut reads), model));
         let (loaded, values) = LoadedHead::open_with_records(session, call, &reads)?;
+        // A conversation that the configuration skips never begins to exist.
+        if !extra.may_be_new
+            && session_rules::find_skip_reason(session, call, &loaded.head, None)?.is_none()
+        {
+            loaded.ensure_exists()?;
+        }
         let calibration = match &model {
             Some((slot, model)) => model.decode_from(&values, slot)?,
             None => None,

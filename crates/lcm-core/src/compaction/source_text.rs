@@ -17,7 +17,9 @@ use lcm_text::{
     base::{
         derivation_version::{self, DERIVATION_VERSION},
         error::{Error, Result},
-        hash, limits, tokens,
+        limits,
+        time_offsets::TimeOffsets,
+        tokens,
     },
     message::{large_payload, trust::Trust},
     summary::{
@@ -247,16 +249,16 @@ pub(crate) fn gather_items(
         });
     }
     let tokens = items.iter().map(ContextItem::tokens).sum();
-    let gathered = gather_summaries(&sources, tokens, task::hash_items(items));
+    let gathered = gather_summaries(&sources, (tokens, task::hash_items(items)), options.offsets);
     Ok(GatheredSources { bridges, ..gathered })
 }
 
 /// Gathers summaries that were read already, oldest first. `tokens`: of their texts; `task_hash`:
-/// the hash by which a task names them.
+/// the hash by which a task names them; `offsets`: of local time.
 pub(crate) fn gather_summaries(
     sources: &[(SourceRef, Summary)],
-    tokens: u64,
-    task_hash: [u8; 16],
+    (tokens, task_hash): (u64, [u8; 16]),
+    offsets: &TimeOffsets,
 ) -> GatheredSources {
     let mut gathered = GatheredSources {
         text: String::new(),
@@ -279,14 +281,8 @@ pub(crate) fn gather_summaries(
         is_provisional: false,
     };
     for (source, record) in sources {
-        let summary = TranscriptSummary {
-            id: &summary::format_summary_id(source.id),
-            earliest: record.earliest_at,
-            latest: record.latest_at,
-            depth: record.depth,
-            text: &record.text,
-        };
-        transcript::render_summary(&mut gathered.text, &summary);
+        let render = SummaryRendering { record, id: source.id, text: &record.text };
+        render.render_record(&mut gathered.text, offsets);
         gathered.derivation_version = derivation_version::common_version([
             gathered.derivation_version,
             record.derivation_version,
@@ -304,6 +300,27 @@ pub(crate) fn gather_summaries(
         }
     }
     gathered
+}
+
+/// A summary record to render, with its text or a part of it.
+struct SummaryRendering<'a> {
+    record: &'a Summary,
+    id: [u8; 8],
+    text: &'a str,
+}
+
+impl SummaryRendering<'_> {
+    /// Appends the summary as a block with its header, in local time.
+    fn render_record(&self, out: &mut String, offsets: &TimeOffsets) {
+        let summary = TranscriptSummary {
+            id: &summary::format_summary_id(self.id),
+            earliest: offsets.to_local(self.record.earliest_at),
+            latest: offsets.to_local(self.record.latest_at),
+            depth: self.record.depth,
+            text: self.text,
+        };
+        transcript::render_summary(out, &summary);
+    }
 }
 
 fn missing_source_error(id: [u8; 8]) -> Error {
@@ -356,12 +373,14 @@ pub(crate) struct PreviousContext<'a> {
     pub(crate) depth: u32,
     /// Tags of injected context, which is left out.
     pub(crate) injected_tags: &'a [String],
+    /// Offsets of local time.
+    pub(crate) offsets: &'a TimeOffsets,
 }
 
 impl PreviousContext<'_> {
     /// Reads the two nearest summaries before the sources: summaries of any depth for a leaf,
-    /// leaves for a summary of depth 1. If no summary precedes a leaf, reads the end of the raw
-    /// text. `None`: there is no such text, or the depth is over 1.
+    /// leaves for a summary of depth 1. If no summary precedes a leaf, reads the end of the
+    /// messages before it. `None`: there is no such text, or the depth is over 1.
     ///
     /// # Errors
     ///
@@ -391,12 +410,13 @@ impl PreviousContext<'_> {
             return if depth == 0 { self.read_raw_text(session, history) } else { Ok(None) };
         }
         let records = summary_items::read_summaries(session, history, &near)?;
-        let texts: Vec<String> = records
-            .iter()
-            .rev()
-            .map(|record| transcript::strip_truncation_notes(&record.text))
-            .collect();
-        Ok(Some(texts.join("\n\n")))
+        let mut out = String::new();
+        for record in records.iter().rev() {
+            let text = transcript::strip_truncation_notes(&record.text);
+            let render = SummaryRendering { record, id: record.id(), text: &text };
+            render.render_record(&mut out, self.offsets);
+        }
+        Ok(Some(out))
     }
 
     /// Reads the end of the raw text before the sources, at most [`PREVIOUS_TOKENS_MAX`] tokens;
@@ -407,7 +427,11 @@ impl PreviousContext<'_> {
         history: &MessageHistory<'_>,
     ) -> Result<Option<String>> {
         let (seq_first, injected_tags) = (self.seq_first, self.injected_tags);
-        let options = TranscriptOptions { part_tokens_max: PREVIOUS_TOKENS_MAX, injected_tags };
+        let options = TranscriptOptions {
+            part_tokens_max: PREVIOUS_TOKENS_MAX,
+            injected_tags,
+            offsets: self.offsets,
+        };
         if seq_first <= 1 {
             return Ok(None);
         }
@@ -431,7 +455,7 @@ impl PreviousContext<'_> {
         blocks.reverse();
         let text = blocks.join("\n\n");
         let end = take_last_tokens(&text, PREVIOUS_TOKENS_MAX);
-        Ok((!end.trim().is_empty()).then(|| end.into()))
+        Ok((!end.trim().is_empty()).then(|| frame_cut_text(&text, end)))
     }
 }
 
@@ -448,6 +472,17 @@ fn take_last_tokens(text: &str, tokens_max: u32) -> &str {
         start = at;
     }
     text.get(start..).unwrap_or("")
+}
+
+/// Returns `end`, the end of the framed `text`. The rest of a line that the cut divided is content.
+fn frame_cut_text(text: &str, end: &str) -> String {
+    let before = text.get(..text.len() - end.len()).unwrap_or("");
+    if before.is_empty() || before.ends_with('\n') {
+        return end.into();
+    }
+    let (line, after) =
+        end.split_at_checked(end.find('\n').unwrap_or(end.len())).unwrap_or((end, ""));
+    [&transcript::frame_content(line), after].concat()
 }
 
 /// Cuts the name of a model to [`limits::MODEL_BYTES_MAX`] bytes, because a host may give any name.
@@ -470,11 +505,4 @@ fn collect_file_ids(text: &str, list: &mut Vec<String>) {
     for id in large_payload::find_ids(text) {
         push_unique(list, &large_payload::format_name(id));
     }
-}
-
-/// Builds the boundary in the tags around texts of a prompt from the hash of the sources. A source
-/// cannot contain the boundary, because the boundary depends on the text of the source.
-pub(crate) fn build_boundary(sources: &[u8; 16]) -> String {
-    let hash = hash::hash_fields(&[b"lcm boundary", sources]);
-    hash::hex(hash.get(..8).unwrap_or(&[]))
 }

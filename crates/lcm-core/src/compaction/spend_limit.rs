@@ -6,7 +6,7 @@
 
 use alloc::{format, string::String};
 
-use crate::storage::head::CompletionLedger;
+use crate::storage::{clock::ClockReading, head::CompletionLedger};
 use lcm_text::{
     base::time,
     config::Config,
@@ -46,11 +46,12 @@ pub(crate) fn count_answer(
     completion: &Completion,
     is_accepted: bool,
     limits: SpendLimits,
-    now: Timestamp,
+    clock: &ClockReading,
 ) -> bool {
     ledger.completions += 1;
     ledger.input_tokens += u64::from(completion.input_tokens);
     ledger.output_tokens += u64::from(completion.output_tokens);
+    let now = clock.ticks;
     if now >= ledger.window_start.saturating_add(limits.window_ms) {
         (ledger.window_start, ledger.window_completions, ledger.window_tokens) = (now, 0, 0);
         ledger.window_rejected = 0;
@@ -66,7 +67,7 @@ pub(crate) fn count_answer(
         return false;
     }
     ledger.window_rejected = 0;
-    ledger.paused_until = now.saturating_add(limits.pause_ms);
+    ledger.paused_until = clock.deadline_after(limits.pause_ms);
     true
 }
 
@@ -82,7 +83,8 @@ pub(crate) fn build_pause_warning(until: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lcm_text::types::model::Finish;
+    use crate::storage::clock::Clock;
+    use lcm_text::types::{api::Timestamp, model::Finish};
 
     const MINUTE_MS: u64 = 60_000;
 
@@ -99,7 +101,7 @@ mod tests {
             &completion,
             accepted,
             SpendLimits::from_config(&Config::default()),
-            now,
+            &Clock::default().read_at(now),
         )
     }
 

@@ -58,6 +58,7 @@ impl SourceSplice {
             seq_first: self.gathered.seq_first,
             depth,
             injected_tags: &call.config.strip_injected_context_tags,
+            offsets: &call.config.time_offsets,
         };
         previous.read(session, &MessageHistory::new(call, head))
     }

@@ -44,6 +44,7 @@ use lcm_text::{
     base::error::{Error, Result},
     base::hash,
     base::json::JsonFields,
+    config::Config,
     types::api::Timestamp,
 };
 use state::DriveState;
@@ -61,8 +62,8 @@ const TOKEN: &str = "step1.";
 ///
 /// `invalid-input`: an unknown task, or a wrong or unknown member; `limit-exceeded`: the task is
 /// over 16 KiB.
-pub(crate) fn begin(task_json: &str, now: Timestamp) -> Result<String> {
-    DriveWork::read(task_json, now)?.write(DriveReply::default(), task_json, now)
+pub(crate) fn begin(config: &Config, task_json: &str, now: Timestamp) -> Result<String> {
+    DriveWork::read(config, task_json, now)?.write(DriveReply::default(), task_json, now)
 }
 
 /// Continues a task after an event and returns the next instruction as JSON.
@@ -70,9 +71,14 @@ pub(crate) fn begin(task_json: &str, now: Timestamp) -> Result<String> {
 /// # Errors
 ///
 /// `invalid-input`: no token of this engine, or an event that does not answer the last instruction.
-pub(crate) fn step(token: &str, event_json: &str, now: Timestamp) -> Result<String> {
+pub(crate) fn step(
+    config: &Config,
+    token: &str,
+    event_json: &str,
+    now: Timestamp,
+) -> Result<String> {
     let (mut state, task_json) = read_token(token).ok_or_else(foreign_token_error)?;
-    let mut work = DriveWork::read(task_json, now)?;
+    let mut work = DriveWork::read(config, task_json, now)?;
     work.visit(&mut state);
     if !state.is_read() {
         return Err(foreign_token_error());
@@ -81,7 +87,10 @@ pub(crate) fn step(token: &str, event_json: &str, now: Timestamp) -> Result<Stri
     let event = DriveEvent::read(event_json)?;
     match &mut work {
         DriveWork::Intake(task, progress) => progress.advance(task, event, &mut reply)?,
-        DriveWork::Compaction(task, progress) => progress.advance(task, event, &mut reply)?,
+        DriveWork::Compaction(task, progress) => {
+            progress.note_time(now);
+            progress.advance(task, event, &mut reply)?;
+        }
         DriveWork::Deletion(_, progress) => progress.advance(event)?,
     }
     work.write(reply, task_json, now)
@@ -107,7 +116,7 @@ enum DriveWork {
 
 impl DriveWork {
     /// Parses a task and returns the task with the progress of its start.
-    fn read(task_json: &str, now: Timestamp) -> Result<Self> {
+    fn read(config: &Config, task_json: &str, now: Timestamp) -> Result<Self> {
         if task_json.len() > TASK_BYTES_MAX {
             return Err(Error::limit_exceeded(format_args!(
                 "`{TASK}` must have at most {TASK_BYTES_MAX} bytes, got {}",
@@ -126,7 +135,7 @@ impl DriveWork {
             Self::Intake(task, progress)
         } else {
             let task = compaction::CompactionTask::read(&mut fields, place);
-            let progress = compaction::CompactionProgress::begin(&task);
+            let progress = compaction::CompactionProgress::begin(config, &task, now);
             Self::Compaction(task, progress)
         };
         fields.finish(TASK)?;

@@ -9,6 +9,16 @@ use lcm_text::base::error::ErrorCode;
 
 const NOW: Timestamp = 1_700_000_000_000;
 
+/// Begins a task under the default configuration.
+fn begin(task_json: &str, now: Timestamp) -> Result<String> {
+    super::begin(&Config::default(), task_json, now)
+}
+
+/// Continues a task under the default configuration.
+fn step(token: &str, event_json: &str, now: Timestamp) -> Result<String> {
+    super::step(&Config::default(), token, event_json, now)
+}
+
 fn begun(task: &Value) -> Value {
     serde_json::from_str(&begin(&task.to_string(), NOW).unwrap()).unwrap()
 }
@@ -97,7 +107,7 @@ fn a_plan_is_appended_under_its_revision() {
     assert_eq!(
         done["result"],
         json!({"context_tokens": 7, "ingested": 140, "revision": 6,
-        "seq_first": 1, "seq_last": 80, "skipped": 10})
+        "seq_first": 1, "seq_last": 80, "seq_seen": 0, "skipped": 10})
     );
 }
 

@@ -1,16 +1,17 @@
-//! Counts the first entries of a list that are the newest stored messages.
+//! Entries of a list as they are compared with stored messages, and runs at the end of the line.
 //!
-//! In: entries and the newest stored hashes. Out: the number of first entries that are stored.
-//! `append` uses the number in mode `transcript`; `reconcile` uses the types of this module.
+//! In: entries and the newest marks of the line. Out: how many entries match. [`super::line_diff`]
+//! uses this module.
 //!
 //! Equal content alone proves nothing: users do say "ok" twice. A run of equal entries counts only
-//! if it ends with the newest stored message and has an anchor. An anchor is an entry known by id,
-//! or an equal entry that is long, has a time or has a unique call id.
+//! if it has an anchor. An anchor is an entry known by id, or an equal entry that is long, has a
+//! time or has a unique call id.
 
-use alloc::{string::String, vec::Vec};
+use alloc::string::String;
+use core::cell::Cell;
 
-use crate::storage::{history::MessageHistory, pack::RawText, store_session::StoreSession};
-use lcm_text::base::{error::Result, int};
+use crate::storage::message_mark::MessageMark;
+use lcm_text::message::Role;
 
 use super::redaction::RedactedCopy;
 
@@ -18,22 +19,66 @@ use super::redaction::RedactedCopy;
 /// message that was said twice.
 pub(super) const INSIDE_ANCHORS_MIN: usize = 2;
 
-/// One entry of a batch or transcript, as it is compared with stored messages.
-#[derive(Clone, Copy, Debug)]
+/// One entry of a list, as it is compared with stored messages.
+#[derive(Clone, Debug)]
 pub(super) struct AlignableEntry {
-    pub(super) hash: [u8; 16],
-    /// Seq of the stored message with an identity of the entry; `None`: there is no such message.
-    pub(super) seq: Option<u64>,
+    pub(super) mark: MessageMark,
+    pub(super) role: Role,
+    /// Bytes and hash of the text, if the entry says one text only; `None`: something else.
+    pub(super) text: Option<(usize, [u8; 16])>,
+    /// Running hash over the parts of the list, after the entry.
+    pub(super) list_hash: [u8; 16],
+    /// Seq of the message with an id of the entry; `None`: no such message is stored.
+    pub(super) known_seq: Option<u64>,
+    /// Position in the line of the message with an id of the entry; `None`: there is no such
+    /// message, or it is not in the line.
+    pub(super) position: Option<u64>,
     /// Whether equal content is evidence that entry and message are the same.
     pub(super) is_discriminating: bool,
-    /// The entry as a redacted copy; `None`: the entry is compared only by hash and seq.
+    /// The entry as a redacted copy; `None`: the entry is compared only by mark and id.
     pub(super) redacted_copy: Option<RedactedCopy>,
+    /// Whether the entry was matched with a result of the same call that says something else.
+    pub(super) may_be_form: Cell<bool>,
 }
 
 impl AlignableEntry {
-    /// Returns whether the hash of the entry begins with `hash`, the hash of a message in the head.
-    pub(super) fn matches_hash(&self, hash: &[u8; 12]) -> bool {
-        self.hash.starts_with(hash)
+    /// Returns whether an id of the entry is stored.
+    pub(super) fn is_known(&self) -> bool {
+        self.known_seq.is_some()
+    }
+
+    /// Returns whether the entry, if it matches, proves that entry and message are the same.
+    pub(super) fn is_anchor(&self) -> bool {
+        self.is_discriminating || self.is_known()
+    }
+
+    /// Returns whether the entry is an anchor even where a list may go another way: people and
+    /// models seldom say a long text twice, but tools are called again with the same arguments.
+    pub(super) fn is_strong_anchor(&self) -> bool {
+        let is_text = matches!(self.role, Role::User | Role::Assistant);
+        self.is_known() || (self.is_discriminating && is_text && self.mark.call == [0; 4])
+    }
+
+    /// Returns whether the entry is the message at a position of the line that has this mark. A
+    /// result of the same call is the same message, however it is written.
+    pub(super) fn is_message(&self, position: u64, mark: &MessageMark) -> bool {
+        match self.is_known() {
+            true => self.position == Some(position),
+            false => self.is_same(mark),
+        }
+    }
+
+    /// Returns whether the entry, of which no id is stored, can be the message with this mark.
+    pub(super) fn is_same(&self, mark: &MessageMark) -> bool {
+        let is_same = self.mark.is_same_message(mark);
+        let is_form = !is_same
+            && self.role == Role::Tool
+            && self.mark.has_same_call(mark)
+            && !self.mark.has_other_id(mark);
+        if is_form {
+            self.may_be_form.set(true);
+        }
+        is_same || is_form
     }
 
     /// Returns whether the entry may be a redacted copy of a stored message with this text.
@@ -42,82 +87,43 @@ impl AlignableEntry {
     }
 }
 
-/// The newest stored messages.
+/// The newest messages of the line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NewestMessages<'a> {
-    /// First bytes of the hashes of the messages, oldest first.
-    pub(super) hashes: &'a [[u8; 12]],
-    /// Raw texts of the newest of these messages, oldest first, perhaps fewer than `hashes`; empty
-    /// if no entry is a redacted copy.
+    /// Marks of the messages, oldest first.
+    pub(super) marks: &'a [MessageMark],
+    /// Texts of the newest messages, oldest first; empty if no entry is a redacted copy.
     pub(super) texts: &'a [String],
-    /// Seq of the newest message.
-    pub(super) seq_last: u64,
+    /// Position of the newest message.
+    pub(super) position_last: u64,
 }
 
-/// Size of a run of entries that match consecutive stored messages.
+/// A run of matching entries.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) struct MatchedRun {
     /// Number of entries.
     pub(super) length: usize,
-    /// Number of entries that are known by id, or are equal and discriminating.
+    /// Entries that are anchors.
     pub(super) anchors: usize,
 }
 
 impl NewestMessages<'_> {
-    /// Compares the last entry with the newest message, the entry before with the message before,
-    /// and so on, up to the first pair that differs. A redacted copy matches and is no anchor.
+    /// Matches `entries`, from the last on, with the newest messages in their order. There are at
+    /// most as many entries as marks.
     pub(super) fn match_suffix(&self, entries: &[AlignableEntry]) -> MatchedRun {
         let mut texts = self.texts.iter().rev();
         let mut run = MatchedRun::default();
-        for ((entry, hash), seq) in
-            entries.iter().rev().zip(self.hashes.iter().rev()).zip((1..=self.seq_last).rev())
+        for ((entry, mark), position) in
+            entries.iter().rev().zip(self.marks.iter().rev()).zip((1..=self.position_last).rev())
         {
             let text = texts.next();
-            if entry.matches_hash(hash) || entry.seq == Some(seq) {
-                run.anchors += usize::from(entry.is_discriminating || entry.seq.is_some());
-            } else if !text.is_some_and(|text| entry.may_be_copy_of(text)) {
+            if entry.is_message(position, mark) {
+                run.anchors += usize::from(entry.is_anchor());
+            } else if entry.is_known() || !text.is_some_and(|text| entry.may_be_copy_of(text)) {
                 break;
             }
             run.length += 1;
         }
         run
     }
-}
-
-/// Reads the texts of at most `count` newest stored messages whose hashes are in the head, oldest
-/// first. A text that is stored in chunks is returned as an empty text.
-///
-/// # Errors
-///
-/// `conflict`: the head has changed; `corrupt`; errors of the store.
-pub(super) fn read_newest_texts(
-    session: &mut StoreSession<'_>,
-    history: &MessageHistory<'_>,
-    count: usize,
-) -> Result<Vec<String>> {
-    let last = history.head.messages;
-    let count = count.min(history.head.recent_hashes.len());
-    let mut texts = Vec::with_capacity(count);
-    for placed in history.read_messages(session, last + 1 - int::to_u64(count), last)? {
-        texts.push(match &placed.stored.raw {
-            RawText::Inline(text) => text.clone(),
-            RawText::Chunked { .. } => String::new(),
-        });
-    }
-    Ok(texts)
-}
-
-/// Returns the length of the longest prefix of `entries` that matches the newest stored messages
-/// and has an anchor; 0: there is no such prefix.
-///
-/// Runs among older messages are not searched for, because people and programs repeat themselves.
-pub(super) fn count_aligned_prefix(
-    newest: &NewestMessages<'_>,
-    entries: &[AlignableEntry],
-) -> usize {
-    let is_aligned = |count: &usize| {
-        let run = newest.match_suffix(entries.get(..*count).unwrap_or(&[]));
-        run.length == *count && run.anchors > 0
-    };
-    (1..=entries.len().min(newest.hashes.len())).rev().find(is_aligned).unwrap_or(0)
 }

@@ -1,26 +1,26 @@
 //! Aligns entries without ids to stored messages, with the entries known by id as anchors.
 //!
-//! In: the entries of a transcript, some of them known by id. Out: for each entry the seq of its
-//! message, if the message is stored. Two entries get one message only if ids of both name it.
-//! `reconcile` uses this module.
+//! In: the entries of a transcript, some of them known by id. Out: for each entry the position of
+//! its message, if the message is stored. Two entries get one message only if ids of both name it.
+//! [`super::line_diff`] uses this module.
 //!
 //! From every anchor, first forwards and then backwards, the neighbouring entries are compared with
 //! the neighbouring messages, up to the first difference or the next anchor. The other entries
-//! without ids are then matched by content with messages that no entry has. Inserted and edited
-//! entries are stored after the older messages, so an entry before the last aligned entry may be
-//! any such message. An entry after the last aligned entry may only be a later message.
+//! without ids are then matched by content with messages that no entry has: an inserted or edited
+//! entry is stored after the older messages, so an entry before the last aligned entry may be any
+//! such message. The entries after the last aligned entry are left to the caller.
 
 use alloc::vec::Vec;
 
-use crate::storage::{history::MessageHistory, store_session::StoreSession};
+use crate::storage::{message_mark::MessageMark, store_session::StoreSession};
 use lcm_text::base::{error::Result, int, sort};
 
 use super::{
     alignment::AlignableEntry,
-    compared_messages::{ComparedMessage, PAGE_MESSAGES, read_page},
+    stored_line::{ComparedMessage, PAGE_MESSAGES, StoredLine},
 };
 
-/// Returns for each entry the seq of its stored message; `None`: not stored. `has_id` returns
+/// Returns for each entry the position of its message; `None`: not stored. `has_id` returns
 /// whether the entry at an index has an id, stored or not; only entries without ids are searched
 /// for by content.
 ///
@@ -29,111 +29,117 @@ use super::{
 /// Errors of the store; `corrupt`.
 pub(super) fn align_entries(
     session: &mut StoreSession<'_>,
-    history: &MessageHistory<'_>,
+    line: &StoredLine<'_>,
     entries: &[AlignableEntry],
     has_id: &dyn Fn(usize) -> bool,
 ) -> Result<Vec<Option<u64>>> {
-    let mut seqs = align_around_anchors(session, history, entries)?;
-    let mut taken: Vec<u64> = seqs.iter().flatten().copied().collect();
+    let mut positions = align_around_anchors(session, line, entries)?;
+    let mut taken: Vec<u64> = positions.iter().flatten().copied().collect();
     sort::sort(&mut taken);
-    let last = seqs.iter().rposition(Option::is_some).unwrap_or(0);
-    let last_seq = seqs.get(last).copied().flatten().unwrap_or(0);
-    let is_open = |(index, seq): &(usize, &Option<u64>)| seq.is_none() && !has_id(*index);
-    let open = seqs.iter().enumerate().filter(is_open).filter_map(|(index, _)| {
-        let seq_min = if index < last { 1 } else { last_seq + 1 };
-        Some(UnmatchedEntry { hash: entries.get(index)?.hash, index, seq_min, seq: None })
-    });
+    // An entry after the last aligned entry can only be a later message, and a short message may
+    // well be said again.
+    let last = positions.iter().rposition(Option::is_some).unwrap_or(0);
+    let is_open = |(index, entry): &(usize, &AlignableEntry)| {
+        positions.get(*index) == Some(&None) && entry.is_discriminating && !has_id(*index)
+    };
+    let open = entries
+        .iter()
+        .enumerate()
+        .take(last)
+        .filter(is_open)
+        .map(|(index, entry)| UnmatchedEntry { mark: entry.mark, index, position: None });
     let mut open: Vec<UnmatchedEntry> = open.collect();
-    sort::sort_by(&mut open, &mut |a, b| (a.hash, a.index).cmp(&(b.hash, b.index)));
-    match_by_content(session, history, &mut open, &taken)?;
-    for UnmatchedEntry { index, seq, .. } in open {
-        seqs.get_mut(index).into_iter().for_each(|slot| *slot = slot.or(seq));
+    sort::sort_by(&mut open, &mut |a, b| (a.mark.meaning, a.index).cmp(&(b.mark.meaning, b.index)));
+    match_by_content(session, line, &mut open, &taken)?;
+    for UnmatchedEntry { index, position, .. } in open {
+        positions.get_mut(index).into_iter().for_each(|slot| *slot = slot.or(position));
     }
-    Ok(seqs)
+    Ok(positions)
 }
 
-/// Returns the first seq of the page that contains `seq`: 1, 65, 129 and so on.
-fn page_start(seq: u64) -> u64 {
+/// Returns the first position of the page that contains `position`: 1, 65, 129 and so on.
+fn page_start(position: u64) -> u64 {
     let page = int::to_u64(PAGE_MESSAGES);
-    (seq - 1) / page * page + 1
+    (position - 1) / page * page + 1
 }
 
 /// A reader of single stored messages that keeps the last page read.
 #[derive(Default)]
 struct MessagePager {
-    /// Seq of the first message of the page.
+    /// Position of the first message of the page.
     first: u64,
     messages: Vec<ComparedMessage>,
 }
 
 impl MessagePager {
-    /// Returns whether an entry equals the message `seq`, which must exist, or may be a redacted
-    /// copy of the message.
+    /// Returns whether an entry equals the message `position`, which must exist, or may be a
+    /// redacted copy of the message.
     fn matches_entry(
         &mut self,
         session: &mut StoreSession<'_>,
-        history: &MessageHistory<'_>,
-        seq: u64,
+        line: &StoredLine<'_>,
+        position: u64,
         entry: &AlignableEntry,
     ) -> Result<bool> {
-        // A large message ends its page, perhaps before `seq`; then a page from `seq` on is read.
-        for first in [page_start(seq), seq] {
-            if let Some(stored) = self.get_message(seq) {
+        // A large message ends its page, perhaps before `position`; then a page from `position` on
+        // is read.
+        for first in [page_start(position), position] {
+            if let Some(stored) = self.get_message(position) {
                 return Ok(stored.matches_entry(entry));
             }
-            self.messages = read_page(session, history, first)?;
+            self.messages = line.read_page(session, first)?;
             self.first = first;
         }
-        Ok(self.get_message(seq).is_some_and(|stored| stored.matches_entry(entry)))
+        Ok(self.get_message(position).is_some_and(|stored| stored.matches_entry(entry)))
     }
 
-    fn get_message(&self, seq: u64) -> Option<&ComparedMessage> {
-        self.messages.get(int::to_usize(seq.checked_sub(self.first)?))
+    fn get_message(&self, position: u64) -> Option<&ComparedMessage> {
+        self.messages.get(int::to_usize(position.checked_sub(self.first)?))
     }
 }
 
 /// An entry without an id that was not aligned around an anchor.
 struct UnmatchedEntry {
-    hash: [u8; 16],
+    mark: MessageMark,
     index: usize,
-    /// Least seq of a message that the entry may be.
-    seq_min: u64,
-    /// Seq of the message found by content; `None`: none was found.
-    seq: Option<u64>,
+    /// Position of the message found by content; `None`: none was found.
+    position: Option<u64>,
 }
 
-/// Finds messages with equal content for `open`, which is sorted by hash and index. The seqs in
-/// `taken`, which are sorted, are left out.
+/// Finds messages with equal content for `open`, which is sorted by meaning and index. The
+/// positions in `taken`, which are sorted, are left out.
 ///
-/// Reads pages from the newest backwards until every entry has a message or no entry may be an
-/// older message. Within a page, the oldest of equal messages is given to the first open entry.
+/// Reads pages from the newest backwards until every entry has a message. Within a page, the oldest
+/// of equal messages is given to the first open entry.
 fn match_by_content(
     session: &mut StoreSession<'_>,
-    history: &MessageHistory<'_>,
+    line: &StoredLine<'_>,
     open: &mut [UnmatchedEntry],
     taken: &[u64],
 ) -> Result<()> {
     let mut left = open.len();
-    let seq_min = open.iter().map(|entry| entry.seq_min).min().unwrap_or(u64::MAX);
-    let mut end = history.head.messages;
-    while left > 0 && end >= seq_min {
+    let mut end = line.count_messages();
+    while left > 0 && end > 0 {
         let first = page_start(end);
-        let mut seq = first;
-        while seq <= end {
+        let mut position = first;
+        while position <= end {
             // A page that begins after a large message may reach beyond `end`.
-            let most = int::to_usize(end + 1 - seq);
-            for stored in read_page(session, history, seq)?.into_iter().take(most) {
-                let from = open.partition_point(|entry| entry.hash < stored.hash);
+            let most = int::to_usize(end + 1 - position);
+            for stored in line.read_page(session, position)?.into_iter().take(most) {
+                let meaning = stored.mark.meaning;
+                let from = open.partition_point(|entry| entry.mark.meaning < meaning);
                 let equal = open.iter_mut().skip(from);
-                let mut equal = equal.take_while(|entry| entry.hash == stored.hash);
-                if taken.binary_search(&seq).is_err()
-                    && let Some(entry) =
-                        equal.find(|entry| entry.seq.is_none() && entry.seq_min <= seq)
+                let mut equal = equal.take_while(|entry| entry.mark.meaning == meaning);
+                let is_open = |entry: &&mut UnmatchedEntry| {
+                    entry.position.is_none() && entry.mark.is_same_message(&stored.mark)
+                };
+                if taken.binary_search(&position).is_err()
+                    && let Some(entry) = equal.find(is_open)
                 {
-                    entry.seq = Some(seq);
+                    entry.position = Some(position);
                     left -= 1;
                 }
-                seq += 1;
+                position += 1;
             }
         }
         end = first - 1;
@@ -144,8 +150,9 @@ fn match_by_content(
 /// A message that an id of an entry names. Several entries can name one message; each pass
 /// compares the neighbours of only the first of these entries that it meets.
 struct AlignmentAnchor {
-    seq: u64,
-    /// Seq of the last message that the forward pass aligned after the anchor; `seq`: none.
+    position: u64,
+    /// Position of the last message that the forward pass aligned after the anchor; `position`:
+    /// none.
     last_aligned: u64,
     /// Whether the entries after the anchor were compared.
     is_following_done: bool,
@@ -154,20 +161,25 @@ struct AlignmentAnchor {
 }
 
 impl AlignmentAnchor {
-    fn new(seq: u64) -> Self {
-        Self { seq, last_aligned: seq, is_following_done: false, is_preceding_done: false }
+    fn new(position: u64) -> Self {
+        Self {
+            position,
+            last_aligned: position,
+            is_following_done: false,
+            is_preceding_done: false,
+        }
     }
 }
 
-/// Returns the seqs of the entries known by id, and of their neighbouring entries that match the
-/// neighbouring messages; `None`: all other entries.
+/// Returns the positions of the entries known by id, and of their neighbouring entries that match
+/// the neighbouring messages; `None`: all other entries.
 fn align_around_anchors(
     session: &mut StoreSession<'_>,
-    history: &MessageHistory<'_>,
+    line: &StoredLine<'_>,
     entries: &[AlignableEntry],
 ) -> Result<Vec<Option<u64>>> {
-    let mut seqs: Vec<Option<u64>> = entries.iter().map(|entry| entry.seq).collect();
-    let mut known: Vec<u64> = seqs.iter().flatten().copied().collect();
+    let mut positions: Vec<Option<u64>> = entries.iter().map(|entry| entry.position).collect();
+    let mut known: Vec<u64> = positions.iter().flatten().copied().collect();
     sort::sort(&mut known);
     known.dedup();
     let mut anchors: Vec<AlignmentAnchor> = known.into_iter().map(AlignmentAnchor::new).collect();
@@ -175,19 +187,22 @@ fn align_around_anchors(
     for is_forward in [true, false] {
         for count in 0..entries.len() {
             let index = if is_forward { count } else { entries.len() - 1 - count };
-            let Some(seq) = entries.get(index).and_then(|entry| entry.seq) else { continue };
-            let Ok(place) = anchors.binary_search_by(|anchor| anchor.seq.cmp(&seq)) else {
+            let Some(position) = entries.get(index).and_then(|entry| entry.position) else {
+                continue;
+            };
+            let Ok(place) = anchors.binary_search_by(|anchor| anchor.position.cmp(&position))
+            else {
                 continue;
             };
             // Number of messages from this anchor to the next in this direction, both excluded. The
             // backward pass also excludes messages that the forward pass aligned.
             let free = if is_forward {
                 let next = anchors.get(place + 1);
-                let end = next.map_or(history.head.messages + 1, |next| next.seq);
-                end.saturating_sub(seq + 1)
+                let end = next.map_or(line.count_messages() + 1, |next| next.position);
+                end.saturating_sub(position + 1)
             } else {
                 let before = place.checked_sub(1).and_then(|place| anchors.get(place));
-                seq.saturating_sub(1 + before.map_or(0, |anchor| anchor.last_aligned))
+                position.saturating_sub(1 + before.map_or(0, |anchor| anchor.last_aligned))
             };
             let Some(anchor) = anchors.get_mut(place) else { continue };
             let is_done = if is_forward {
@@ -200,24 +215,26 @@ fn align_around_anchors(
             }
             for step in 1..=int::to_usize(free) {
                 let distance = int::to_u64(step);
-                let (next, seq) = if is_forward {
-                    (index.checked_add(step), seq + distance)
+                let (next, position) = if is_forward {
+                    (index.checked_add(step), position + distance)
                 } else {
-                    (index.checked_sub(step), seq - distance)
+                    (index.checked_sub(step), position - distance)
                 };
                 let Some(next) = next else { break };
-                let (Some(entry), Some(None)) = (entries.get(next), seqs.get(next)) else { break };
-                if !pages.matches_entry(session, history, seq, entry)? {
+                let (Some(entry), Some(None)) = (entries.get(next), positions.get(next)) else {
+                    break;
+                };
+                if !pages.matches_entry(session, line, position, entry)? {
                     break;
                 }
-                if let Some(slot) = seqs.get_mut(next) {
-                    *slot = Some(seq);
+                if let Some(slot) = positions.get_mut(next) {
+                    *slot = Some(position);
                 }
                 if is_forward {
-                    anchor.last_aligned = seq;
+                    anchor.last_aligned = position;
                 }
             }
         }
     }
-    Ok(seqs)
+    Ok(positions)
 }

@@ -11,7 +11,7 @@ use lcm_text::{
         int,
     },
     message::batch_limit,
-    types::api::{AppendMode, AppendOptions, Dialect, Receipt},
+    types::api::{AppendMode, AppendOptions, ReadDialect, Receipt},
 };
 
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
         call::Call,
         head::{ConversationHead, LoadedHead},
         record_key::{RecordReads, RecordSlot},
-        records::upload::Upload,
+        records::{upload::Upload, withdrawals::Withdrawals},
         session as session_rules,
         store_session::StoreSession,
     },
@@ -29,9 +29,11 @@ use crate::{
 use super::{
     append_options::parse_append_extra,
     batch::{self, AppendCandidate, CandidateParser, StagedUploads},
-    commit::{AppendCommit, UnchangedAppend, build_receipt, join_family},
+    commit::{AppendCommit, ReceiptCounts, UnchangedAppend, join_family},
     idempotency::IdempotencyKey,
-    new_messages::{count_stored, select_new},
+    list_batch::{AppendPlan, ListBatch},
+    list_decision::SeenMessages,
+    new_messages::select_new,
     replay::{add_replay_warnings, ensure_no_replay},
     stored_state::StoredState,
 };
@@ -48,7 +50,7 @@ use super::{
 pub(crate) fn append(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
-    dialect: Dialect,
+    dialect: ReadDialect,
     messages: &[String],
     options: &AppendOptions,
 ) -> Result<Receipt> {
@@ -60,6 +62,7 @@ pub(crate) fn append(
     let mut reads = RecordReads::default();
     let slots = add_uploads(&mut reads, call, &candidates);
     let manifest = reads.add_record(IndexManifest::key(call.keys));
+    let withdrawals = reads.add_record(Withdrawals::key(call.keys));
     let (mut loaded, values) = LoadedHead::open_with_records(session, call, &reads)?;
     let family = extra.family.as_deref();
     if let Some(receipt) = skip_session(session, call, &loaded, family, candidates.len())? {
@@ -73,42 +76,42 @@ pub(crate) fn append(
     batch::resolve_uploads(session, &parser, &mut candidates, staged)?;
     let consumed = int::to_u32(candidates.len());
     let key = IdempotencyKey::from_call(&extra, &candidates, options.append_mode, call.now);
-    let repeated = key.count_repeated(&loaded.head, consumed, &extra, options.append_mode);
-    let is_repeated = consumed > 0 && repeated == consumed;
+    let repeated = key.count_repeated(&loaded.head, consumed, &extra);
     // The first attempt of a repeated call moved the revision, so the check is left out.
-    let revision = extra.revision.filter(|_| !(extra.is_repeat && is_repeated));
-    ensure_revision(&loaded.head, revision)?;
-    if is_repeated {
-        let unchanged = UnchangedAppend { skipped: consumed, warnings: Vec::new() };
+    if consumed > 0 && repeated == consumed {
+        let seen = SeenMessages::from_caller(extra.seq_seen, loaded.head.messages);
+        let unchanged = UnchangedAppend { skipped: consumed, seen, warnings: Vec::new() };
         return unchanged.finish(session, call, loaded, changes);
     }
+    ensure_revision(&loaded.head, extra.revision)?;
     let mut stored =
         StoredState::read(session, call, &loaded.head, &candidates, &mut index_maintenance)?;
-    let aligned = match options.append_mode {
+    let withdrawals = values.decode(&withdrawals)?.unwrap_or_default();
+    let batch = ListBatch { candidates: &candidates, identities: &stored.identities };
+    let AppendPlan { places, line, notices } = match options.append_mode {
         AppendMode::Transcript => {
-            count_stored(session, call, &loaded.head, &candidates, &stored.identities)?
+            batch.plan_list(session, call, &loaded.head, withdrawals, extra.seq_seen)?
         }
-        AppendMode::New => int::to_usize(u64::from(repeated)),
+        AppendMode::New => extra.build_plan(repeated, candidates.len(), &loaded.head, withdrawals),
     };
-    let mut decision = select_new(&loaded.head, &candidates, &mut stored.identities, aligned);
-    // A call with `revision` carries out a plan of `reconcile`, which compared the whole
-    // transcript. So equal messages are new and need no warning. `refuse_replay` still needs the
-    // count.
-    if extra.revision.is_none() || extra.refuse_replay {
-        add_replay_warnings(call.config, &candidates, &mut decision);
-    }
-    if decision.new_messages.is_empty() {
-        let unchanged = UnchangedAppend { skipped: consumed, warnings: decision.warnings };
+    let mut decision = select_new(&loaded.head, &candidates, &mut stored.identities, &places);
+    decision.warnings = notices;
+    add_replay_warnings(call.config, &extra, &candidates, &mut decision);
+    if decision.new_messages.is_empty() && line.change.is_none() {
+        let (seen, warnings) = (line.seen, decision.warnings);
+        let unchanged = UnchangedAppend { skipped: consumed, seen, warnings };
         return unchanged.finish(session, call, loaded, changes);
     }
     ensure_no_replay(extra.refuse_replay, &decision)?;
+    let batch_record = Some(key.to_batch_record(consumed));
     AppendCommit {
         dialect,
         candidates: &candidates,
         times: &[],
         decision,
         stored,
-        batch_record: Some(key.to_batch_record(consumed)),
+        batch_record,
+        line,
         index_maintenance,
         changes,
     }
@@ -138,7 +141,9 @@ fn skip_session(
     let reason = session_rules::find_skip_reason(session, call, &loaded.head, family)?;
     Ok(reason.map(|reason| {
         let warnings = Vec::from([session_rules::build_skip_warning(reason)]);
-        build_receipt(&loaded.head, 0, int::to_u32(count), None, warnings)
+        let skipped = int::to_u32(count);
+        let counts = ReceiptCounts { skipped, ..ReceiptCounts::default() };
+        counts.build_receipt(&loaded.head, SeenMessages::default(), warnings)
     }))
 }
 

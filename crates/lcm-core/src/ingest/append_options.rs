@@ -15,6 +15,8 @@ use lcm_text::{
     types::api::{AppendMode, AppendOptions},
 };
 
+use super::planned_line::PlannedLine;
+
 /// Name of the argument that holds further options.
 pub(super) const EXTRA_ARGUMENT: &str = "extra-json";
 /// Greatest `list_offset` of a call, and most entries of one transcript.
@@ -24,14 +26,28 @@ pub(super) const ENTRIES_MAX: usize = 2_000_000;
 pub(super) struct AppendExtra {
     /// Whether the call repeats a call of unknown outcome.
     pub(super) is_repeat: bool,
-    /// The revision that the conversation must have, from `reconcile`; `None`: any revision.
+    /// The revision that the conversation must have, from `reconcile`, else `conflict`; `None`: any
+    /// revision. Not checked if an earlier attempt of a repeated call took all its messages.
     pub(super) revision: Option<u64>,
     /// Whether a likely replay is an error.
     pub(super) refuse_replay: bool,
+    /// Seq up to which the caller has seen every message; `None`: unknown.
+    pub(super) seq_seen: Option<u64>,
+    /// What the plan of `reconcile` does to the line; `None`: the call carries out no such plan.
+    pub(super) planned: Option<PlannedLine>,
     /// Key of the family that the conversation belongs to or joins; `None`: no family is named.
     pub(super) family: Option<String>,
     /// The place of the call in a list; `None`: the call is not part of a list.
     pub(super) list_part: Option<ListPart>,
+}
+
+impl AppendExtra {
+    /// Returns whether new messages that equal stored messages are counted. A call with `revision`
+    /// carries out a plan of `reconcile`, which compared the whole list, so its equal messages are
+    /// new; `refuse_replay` still needs the count.
+    pub(super) fn counts_replays(&self) -> bool {
+        self.revision.is_none() || self.refuse_replay
+    }
 }
 
 /// The place of a call in a list of messages that takes several calls.
@@ -60,10 +76,13 @@ pub(super) fn parse_extra_fields(json: Option<&str>) -> Result<JsonFields<'_>> {
 /// `limit-exceeded`: `list_offset` is over [`ENTRIES_MAX`].
 pub(super) fn parse_append_extra(options: &AppendOptions) -> Result<AppendExtra> {
     let mut fields = parse_extra_fields(options.extra_json.as_deref())?;
+    let planned = fields.take_any("line");
     let extra = AppendExtra {
         is_repeat: fields.take_flag("repeat"),
         revision: fields.take_optional_u64("revision"),
         refuse_replay: fields.take_flag("refuse_replay"),
+        seq_seen: fields.take_optional_u64("seq_seen"),
+        planned: planned.map(|(text, _)| PlannedLine::parse(&text)).transpose()?,
         family: fields.take_optional_text("family"),
         list_part: parse_list_part(
             fields.take_optional_text("list"),

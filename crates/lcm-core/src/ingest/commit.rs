@@ -10,18 +10,20 @@ use crate::{
     storage::{
         call::Call,
         changes::Changes,
-        head::{BatchRecord, ConversationHead, JournalAction, LoadedHead},
+        head::{BatchRecord, ConversationHead, JournalAction, LoadedHead, ensure_time},
         session,
         store_session::StoreSession,
     },
 };
 use lcm_text::{
     base::{error::Result, int, limits},
-    types::api::{Dialect, Receipt, Timestamp},
+    types::api::{ReadDialect, Receipt, Timestamp},
 };
 
 use super::{
     batch::{self, AppendCandidate, PackBuilder},
+    line_change::{LineUpdate, NewMessageCounts, remember_list, remember_start},
+    list_decision::SeenMessages,
     new_messages::{AppendDecision, NewCandidate},
     stored_state::StoredState,
     warnings,
@@ -29,15 +31,17 @@ use super::{
 
 /// The inputs of the commit of an append or import.
 pub(super) struct AppendCommit<'a> {
-    pub(super) dialect: Dialect,
+    pub(super) dialect: ReadDialect,
     pub(super) candidates: &'a [AppendCandidate<'a>],
     /// For each candidate, the time of its message if the message has no timestamp; empty: the
-    /// effective time of the call.
+    /// time of the call.
     pub(super) times: &'a [Timestamp],
     pub(super) decision: AppendDecision,
     pub(super) stored: StoredState,
     /// The idempotency key with its consumed messages; `None`: the caller recognises a repetition.
     pub(super) batch_record: Option<BatchRecord>,
+    /// The change of the line before the new messages.
+    pub(super) line: LineUpdate,
     pub(super) index_maintenance: IndexMaintenance<'a>,
     /// Further records of the commit.
     pub(super) changes: Changes,
@@ -55,19 +59,27 @@ impl AppendCommit<'_> {
         call: Call<'_>,
         mut loaded: LoadedHead,
     ) -> Result<Receipt> {
-        let now = loaded.effective_time(call.now)?;
+        self.decision.warnings.extend(loaded.read_clock(call.now)?.step_back_warning());
         let mut changes = self.changes;
+        let (list_hash, start) = (self.line.list_hash, self.line.start);
+        let seen = self.line.seen;
+        let revisions = self.decision.revisions;
+        let prepared = self.line.prepare_update(session, call, &loaded.head, revisions)?;
         let head = &mut loaded.head;
         let seq_first = head.messages + 1;
         let tokens_before = head.raw_tokens;
+        let mut tokens_before_line = tokens_before;
         let StoredState { large_texts, node, .. } = self.stored;
-        let mut builder = PackBuilder::new(call, self.dialect, large_texts, &mut changes);
+        let mut builder = PackBuilder::new(call, large_texts, &mut changes);
         let mut new: Vec<NewMessage<'_>> = Vec::with_capacity(self.decision.new_messages.len());
         for NewCandidate { index, keeps_call_id } in &self.decision.new_messages {
             let Some(candidate) = self.candidates.get(*index) else { continue };
-            let time = self.times.get(*index).copied().unwrap_or(now);
+            let time = self.times.get(*index).copied().unwrap_or(call.now);
             builder.add_message(head, candidate, *keeps_call_id, time)?;
             new.push(candidate.to_searchable(time));
+            if new.len() <= revisions {
+                tokens_before_line = head.raw_tokens;
+            }
         }
         let packs = builder.finish()?;
         head.packs.extend(packs);
@@ -75,14 +87,35 @@ impl AppendCommit<'_> {
         batch::flush_packs(call, head, node, &mut changes)?;
         let count = head.messages + 1 - seq_first;
         let tokens = head.raw_tokens - tokens_before;
-        head.context.append_messages(seq_first, count, tokens_before, tokens);
+        let before = head.context.clone();
+        let new_counts = int::saturate_tokens(count);
+        let act = match prepared {
+            Some(prepared) => {
+                let revisions = int::to_u64(revisions);
+                let new = NewMessageCounts { seq_first, revisions, tokens_before_line };
+                prepared.apply(call, head, new, &mut changes)?;
+                JournalAction::Branch { seq_first, count: new_counts, before }
+            }
+            None => {
+                head.context.append_messages(seq_first, count, tokens_before, tokens);
+                JournalAction::Append { seq_first, count: new_counts }
+            }
+        };
         remember_batch(head, self.batch_record);
-        let act = JournalAction::Append { seq_first, count: int::saturate_tokens(count) };
+        let seq_seen = seen.seq_after(head.messages);
+        if new_counts > 0 {
+            remember_start(head, start, seq_first + int::to_u64(revisions));
+        }
+        if let Some(hash) = list_hash {
+            remember_list(head, hash, seq_seen);
+        }
         let head = loaded.commit_changes(session, call, act, changes)?;
         warnings::add_warnings(self.dialect, self.candidates, seq_first, &mut self.decision);
         let ingested = int::to_u32(self.decision.new_messages.len());
         let skipped = int::to_u32(self.candidates.len()) - ingested;
-        Ok(build_receipt(&head, ingested, skipped, Some(seq_first), self.decision.warnings))
+        let seq_first = (ingested > 0).then_some(seq_first);
+        let counts = ReceiptCounts { ingested, skipped, seq_first };
+        Ok(counts.build_receipt(&head, seen, self.decision.warnings))
     }
 }
 
@@ -96,8 +129,8 @@ fn remember_batch(head: &mut ConversationHead, batch_record: Option<BatchRecord>
     }
     let excess = head.recent_batches.len().saturating_sub(limits::RECENT_BATCHES_MAX);
     head.recent_batches.drain(..excess);
-    let excess = head.recent_hashes.len().saturating_sub(limits::RECENT_HASHES_MAX);
-    head.recent_hashes.drain(..excess);
+    let excess = head.recent_marks.len().saturating_sub(limits::RECENT_MARKS_MAX);
+    head.recent_marks.drain(..excess);
 }
 
 /// Adds the conversation to a family and returns the changes; empty: no family is named, or the
@@ -113,7 +146,7 @@ pub(super) fn join_family(
 ) -> Result<Changes> {
     let mut changes = Changes::default();
     if let Some(family) = family {
-        let call = Call { now: loaded.effective_time(call.now)?, ..call };
+        ensure_time(call.now)?;
         session::join_family(call, &mut loaded.head, family, None, &mut changes)?;
     }
     Ok(changes)
@@ -123,6 +156,7 @@ pub(super) fn join_family(
 pub(super) struct UnchangedAppend {
     /// Number of candidates, which are all skipped.
     pub(super) skipped: u32,
+    pub(super) seen: SeenMessages,
     pub(super) warnings: Vec<String>,
 }
 
@@ -140,29 +174,42 @@ impl UnchangedAppend {
         loaded: LoadedHead,
         joined: Changes,
     ) -> Result<Receipt> {
+        let counts = ReceiptCounts { ingested: 0, skipped: self.skipped, seq_first: None };
         if joined.is_empty() || loaded.bytes.is_none() {
-            return Ok(build_receipt(&loaded.head, 0, self.skipped, None, self.warnings));
+            return Ok(counts.build_receipt(&loaded.head, self.seen, self.warnings));
         }
         let head = loaded.commit_changes(session, call, JournalAction::Join, joined)?;
-        Ok(build_receipt(&head, 0, self.skipped, None, self.warnings))
+        Ok(counts.build_receipt(&head, self.seen, self.warnings))
     }
 }
 
-/// Builds the receipt of a call; `seq_first`: seq of the first new message; `None`: no new message.
-pub(super) fn build_receipt(
-    head: &ConversationHead,
-    ingested: u32,
-    skipped: u32,
-    seq_first: Option<u64>,
-    warnings: Vec<String>,
-) -> Receipt {
-    Receipt {
-        revision: head.revision,
-        ingested,
-        skipped,
-        seq_first,
-        seq_last: seq_first.map(|_| head.messages),
-        context_tokens: int::saturate_tokens(head.context.tokens),
-        warnings,
+/// The counts of a receipt.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ReceiptCounts {
+    pub(super) ingested: u32,
+    pub(super) skipped: u32,
+    /// Seq of the first new message; `None`: no new message.
+    pub(super) seq_first: Option<u64>,
+}
+
+impl ReceiptCounts {
+    /// Builds the receipt of a call.
+    pub(super) fn build_receipt(
+        self,
+        head: &ConversationHead,
+        seen: SeenMessages,
+        warnings: Vec<String>,
+    ) -> Receipt {
+        let Self { ingested, skipped, seq_first } = self;
+        Receipt {
+            revision: head.revision,
+            ingested,
+            skipped,
+            seq_first,
+            seq_last: seq_first.map(|_| head.messages),
+            seq_seen: seen.seq_after(head.messages),
+            context_tokens: int::saturate_tokens(head.context.tokens),
+            warnings,
+        }
     }
 }

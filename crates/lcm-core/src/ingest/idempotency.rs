@@ -58,19 +58,17 @@ impl IdempotencyKey {
 
     /// Returns how many of the `count` messages of the call earlier calls with this key consumed.
     ///
-    /// In mode `new` without the option `repeat`, no message counts as repeated.
+    /// Without the option `repeat`, no message counts as repeated: equal messages under one time
+    /// may well be said again.
     pub(super) fn count_repeated(
         self,
         head: &ConversationHead,
         count: u32,
         extra: &AppendExtra,
-        mode: AppendMode,
     ) -> u32 {
         let known = head.recent_batches.iter().find(|batch| batch.hash == self.hash);
         match known {
-            Some(batch) if extra.is_repeat || mode == AppendMode::Transcript => {
-                batch.consumed.saturating_sub(self.offset).min(count)
-            }
+            Some(batch) if extra.is_repeat => batch.consumed.saturating_sub(self.offset).min(count),
             _ => 0,
         }
     }

@@ -27,7 +27,8 @@ use super::{
     append::add_uploads,
     batch::{self, CandidateParser, StagedUploads},
     commit::AppendCommit,
-    new_messages::select_new,
+    line_change::LineUpdate,
+    new_messages::{list_places, select_new},
     stored_state::StoredState,
 };
 
@@ -62,7 +63,8 @@ pub(crate) fn import_messages(
     let list = batch_limit::take_fitting(texts, true)?;
     let payload_tokens_min =
         |index: usize| imported.payload_tokens_min.get(index).copied().flatten();
-    let parser = CandidateParser { call, dialect, payload_tokens_min: &payload_tokens_min };
+    let parser =
+        CandidateParser { call, dialect: dialect.into(), payload_tokens_min: &payload_tokens_min };
     let mut candidates = batch::read_candidates(&parser, list, true)?;
     let mut reads = RecordReads::default();
     let slots = add_uploads(&mut reads, call, &candidates);
@@ -75,7 +77,8 @@ pub(crate) fn import_messages(
     batch::resolve_uploads(session, &parser, &mut candidates, staged)?;
     let mut stored =
         StoredState::read(session, call, &loaded.head, &candidates, &mut index_maintenance)?;
-    let decision = select_new(&loaded.head, &candidates, &mut stored.identities, 0);
+    let places = list_places(0, candidates.len());
+    let decision = select_new(&loaded.head, &candidates, &mut stored.identities, &places);
     let are_all_new = decision.new_messages.iter().map(|new| new.index).eq(0..candidates.len());
     if !are_all_new {
         let new_messages = (0..).zip(&decision.new_messages);
@@ -96,12 +99,13 @@ pub(crate) fn import_messages(
         )));
     }
     AppendCommit {
-        dialect,
+        dialect: dialect.into(),
         candidates: &candidates,
         times,
         decision,
         stored,
         batch_record: None,
+        line: LineUpdate::default(),
         index_maintenance,
         changes: Changes::default(),
     }

@@ -5,17 +5,12 @@
 
 use alloc::{string::String, vec::Vec};
 
-use crate::storage::{
-    call::Call, head::ConversationHead, history::MessageHistory, records::identity::StoredIdentity,
-    store_session::StoreSession,
-};
-use lcm_text::base::{error::Result, hash, int};
+use crate::storage::{head::ConversationHead, records::identity::StoredIdentity};
+use lcm_text::base::int;
 
 use super::{
-    alignment::{self, AlignableEntry, NewestMessages},
     batch::AppendCandidate,
     identity::{self, IdentityMatch, KnownIdentities},
-    redaction::RedactedCopy,
 };
 
 /// A candidate that becomes a message.
@@ -27,11 +22,21 @@ pub(super) struct NewCandidate {
     pub(super) keeps_call_id: bool,
 }
 
+/// A candidate that may be stored.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct CandidatePlace {
+    pub(super) index: usize,
+    /// Whether the candidate is another form of a stored message.
+    pub(super) is_revision: bool,
+}
+
 /// The new messages of a batch, with warnings for the receipt.
 #[derive(Debug, Default)]
 pub(super) struct AppendDecision {
     /// The new messages, in order.
     pub(super) new_messages: Vec<NewCandidate>,
+    /// Number of first new messages that are other forms of stored messages.
+    pub(super) revisions: usize,
     /// Index of the candidate and seq of the new message, for each new message that equals one of
     /// the newest stored messages.
     pub(super) duplicates: Vec<(usize, u64)>,
@@ -39,17 +44,18 @@ pub(super) struct AppendDecision {
     pub(super) is_likely_replay: bool,
 }
 
-/// Selects the new messages among the candidates from index `aligned` on; the candidates before are
-/// stored. Adds the identities of the new messages to `known`, so that a later candidate with an
-/// equal identity is skipped.
+/// Selects the messages of a batch that are stored, among the candidates of `order`, in this order.
+/// A candidate with a stored identity is skipped. Adds the identities of the new messages to
+/// `known`, so that a later candidate with an equal identity is skipped.
 pub(super) fn select_new(
     head: &ConversationHead,
     candidates: &[AppendCandidate<'_>],
     known: &mut KnownIdentities,
-    aligned: usize,
+    order: &[CandidatePlace],
 ) -> AppendDecision {
     let mut decided = AppendDecision::default();
-    for (index, candidate) in candidates.iter().enumerate().skip(aligned) {
+    for CandidatePlace { index, is_revision } in order.iter().copied() {
+        let Some(candidate) = candidates.get(index) else { continue };
         if candidate.message.is_failed_and_empty {
             continue;
         }
@@ -62,73 +68,16 @@ pub(super) fn select_new(
                 known.insert(lookup.key_prefix(), Some(value));
             }
         }
-        let hash: [u8; 12] = hash::hash_prefix(&candidate.hash);
-        if head.recent_hashes.contains(&hash) {
+        if head.recent_marks.iter().any(|mark| mark.is_same_message(&candidate.entry.mark)) {
             decided.duplicates.push((index, seq));
         }
+        decided.revisions += usize::from(is_revision);
         decided.new_messages.push(NewCandidate { index, keeps_call_id });
     }
     decided
 }
 
-/// Returns how many first candidates of a transcript are the newest stored messages.
-///
-/// Reads stored texts, in the third read of an append, only if a candidate is a redacted copy.
-///
-/// # Errors
-///
-/// Errors of the store.
-pub(super) fn count_stored(
-    session: &mut StoreSession<'_>,
-    call: Call<'_>,
-    head: &ConversationHead,
-    candidates: &[AppendCandidate<'_>],
-    known: &KnownIdentities,
-) -> Result<usize> {
-    let is_copy = |candidate: &AppendCandidate<'_>| {
-        RedactedCopy::from_message(&candidate.raw, &candidate.message).is_some()
-    };
-    let texts = match candidates.iter().any(is_copy) {
-        true => {
-            let history = MessageHistory::new(call, head);
-            alignment::read_newest_texts(session, &history, candidates.len())?
-        }
-        false => Vec::new(),
-    };
-    Ok(count_aligned(head, candidates, known, &texts))
-}
-
-/// Returns how many first candidates are the newest stored messages.
-///
-/// Failed turns without content are not compared; those before the last match are counted.
-fn count_aligned(
-    head: &ConversationHead,
-    candidates: &[AppendCandidate<'_>],
-    known: &KnownIdentities,
-    texts: &[String],
-) -> usize {
-    let mut entries = Vec::new();
-    let mut indexes = Vec::new();
-    for (index, candidate) in candidates.iter().enumerate() {
-        if candidate.message.is_failed_and_empty {
-            continue;
-        }
-        let AppendCandidate { raw, message, hash, lookups, .. } = candidate;
-        let seq = match identity::match_identities(lookups, message, known) {
-            IdentityMatch::Stored { seq } => Some(seq),
-            IdentityMatch::New { .. } => None,
-        };
-        let redacted_copy =
-            if texts.is_empty() { None } else { RedactedCopy::from_message(raw, message) };
-        entries.push(AlignableEntry {
-            hash: *hash,
-            seq,
-            is_discriminating: message.is_discriminating,
-            redacted_copy,
-        });
-        indexes.push(index);
-    }
-    let newest = NewestMessages { hashes: &head.recent_hashes, texts, seq_last: head.messages };
-    let count = alignment::count_aligned_prefix(&newest, &entries);
-    count.checked_sub(1).and_then(|last| indexes.get(last)).map_or(0, |index| index + 1)
+/// Returns the places of the candidates from index `from` on, none of them a revision.
+pub(super) fn list_places(from: usize, count: usize) -> Vec<CandidatePlace> {
+    (from..count).map(|index| CandidatePlace { index, is_revision: false }).collect()
 }

@@ -3,32 +3,29 @@
 //! In: the entries that [`identify`](super::identify) returned for the messages. Out: a JSON plan
 //! with the ranges of missing entries. The engine calls [`reconcile`] for the export of this name.
 //!
-//! The first method that applies finds the stored entries:
-//!
-//! 1. The running hash proves that the transcript begins with all stored messages.
-//! 2. In mode `new`, only ids count.
-//! 3. If an id of an entry is stored, [`anchor_alignment`] aligns the other entries.
-//! 4. Else the entries are compared by content ([`TranscriptComparison`]).
+//! In mode `new` only ids count. Otherwise [`align_list`] compares the list with the line, as in
+//! `append`.
 
 use alloc::{string::String, vec::Vec};
 
 use crate::storage::{
     call::Call,
-    head::{ConversationHead, LoadedHead},
-    history::MessageHistory,
-    pack::advance_frontier,
+    head::LoadedHead,
     record_key::RecordKey,
-    records::identity::{IdentityLookup, StoredIdentity},
+    records::{
+        identity::{IdentityLookup, StoredIdentity},
+        withdrawals::Withdrawals,
+    },
     store_session::StoreSession,
 };
-use lcm_text::base::{error::Result, int, sort};
+use lcm_text::base::{error::Result, sort};
 
 use super::{
-    alignment::{self, AlignableEntry},
-    anchor_alignment, idempotency,
+    idempotency,
+    list_alignment::{AlignmentRequest, align_list},
+    list_decision::EntryOutcome,
     reconcile_plan::PlanInput,
     transcript::{TranscriptEntry, parse_transcript},
-    transcript_diff::{AlignedRun, TranscriptComparison},
 };
 
 /// Finds the entries of a transcript that are not stored and returns a JSON plan.
@@ -56,57 +53,33 @@ pub(crate) fn reconcile(
     let input = PlanInput { config: call.config, head, transcript: &transcript, effective };
     // Entries that `append` skips are never missing.
     let is_skipped = |index: usize| effective.binary_search(&index).is_err();
-    if let Some(from) = match_stored_prefix(effective, entries, head).filter(|_| !transcript.is_new)
-    {
-        return input.build_plan("prefix", &|index| index < from || is_skipped(index));
-    }
     let known = read_known_seqs(session, call, entries)?;
     if transcript.is_new {
-        let is_known = |index: usize| known.get(index).is_some_and(Option::is_some);
-        return input.build_plan("ids", &|index| is_known(index) || is_skipped(index));
-    }
-    let to_alignable = |index: &usize| {
-        let seq = known.get(*index).copied().flatten();
-        entries.get(*index).map(|entry| entry.to_alignable(seq))
-    };
-    let alignable: Vec<AlignableEntry> = effective.iter().filter_map(to_alignable).collect();
-    let history = MessageHistory::new(call, head);
-    if head.messages == 0 {
-        return input.build_plan("none", &is_skipped);
-    }
-    if alignable.iter().any(|entry| entry.seq.is_some()) {
-        let has_id = |number: usize| {
-            let entry = effective.get(number).and_then(|index| entries.get(*index));
-            entry.is_some_and(TranscriptEntry::has_host_id)
+        let outcome = |index: usize| match is_skipped(index) || known.get(index) != Some(&None) {
+            true => EntryOutcome::Stored,
+            false => EntryOutcome::New,
         };
-        let seqs = anchor_alignment::align_entries(session, &history, &alignable, &has_id)?;
-        let is_by_id = alignable.iter().zip(&seqs).all(|(entry, seq)| entry.seq == *seq);
-        let is_missing = |(index, seq): (&usize, &Option<u64>)| seq.is_none().then_some(*index);
-        let missing: Vec<usize> = effective.iter().zip(&seqs).filter_map(is_missing).collect();
-        let is_stored = |index: usize| missing.binary_search(&index).is_err();
-        return input.build_plan(if is_by_id { "ids" } else { "alignment" }, &is_stored);
+        return input.build_plan("ids", None, &outcome);
     }
-    let texts = match alignable.iter().any(|entry| entry.redacted_copy.is_some()) {
-        true => alignment::read_newest_texts(session, &history, head.recent_hashes.len())?,
-        false => Vec::new(),
+    let withdrawals = session.read_record(&Withdrawals::key(call.keys))?.unwrap_or_default();
+    let listed: Vec<&TranscriptEntry> =
+        effective.iter().filter_map(|index| entries.get(*index)).collect();
+    let known: Vec<Option<u64>> =
+        effective.iter().map(|index| known.get(*index).copied().flatten()).collect();
+    let list = AlignmentRequest {
+        entries: &listed,
+        known: &known,
+        confirmed: effective.partition_point(|index| *index < transcript.confirmed_count),
+        seq_seen: transcript.seq_seen,
+        // The entries have hashes and no texts.
+        text_of: &|_| None,
     };
-    let comparison = TranscriptComparison {
-        history: &history,
-        texts: &texts,
-        entries: &alignable,
-        seen: effective.partition_point(|index| *index < transcript.confirmed_count),
-        indexes: effective,
-        transcript_length: entries.len(),
+    let decision = align_list(session, call, head, &withdrawals, &list)?;
+    let outcome = |index: usize| match effective.binary_search(&index) {
+        Ok(number) => decision.outcomes.get(number).copied().unwrap_or(EntryOutcome::New),
+        Err(_) => EntryOutcome::Stored,
     };
-    let diff = comparison.diff_transcript(session)?;
-    let is_within = |index: usize| {
-        let number = effective.binary_search(&index);
-        let within = |run: &AlignedRun| {
-            number.is_ok_and(|number| (run.start..run.start + run.length).contains(&number))
-        };
-        diff.runs.iter().any(within)
-    };
-    input.build_plan(diff.found_by, &|index| is_skipped(index) || is_within(index))
+    input.build_plan(decision.found_by, Some(&decision), &outcome)
 }
 
 /// Kind of an id, the id, and the hash of the entry if the id counts only together with equal
@@ -121,7 +94,7 @@ fn select_effective(entries: &[TranscriptEntry]) -> Vec<usize> {
         let of_entry = [
             (0, entry.entry_id.as_deref(), &[][..]),
             (1, entry.event_key.as_deref(), &[][..]),
-            (2, entry.call_id.as_deref(), entry.hash.as_slice()),
+            (2, entry.call_id.as_deref(), entry.mark.meaning.as_slice()),
         ];
         for (kind, id, content) in of_entry {
             ids.extend(id.map(|id| ((kind, id, content), index)));
@@ -152,27 +125,6 @@ fn select_effective(entries: &[TranscriptEntry]) -> Vec<usize> {
         }
     }
     effective
-}
-
-/// Returns the index after the entries that are stored, if the transcript begins with all stored
-/// messages; `None`: it does not.
-fn match_stored_prefix(
-    effective: &[usize],
-    entries: &[TranscriptEntry],
-    head: &ConversationHead,
-) -> Option<usize> {
-    let count = int::to_usize(head.messages);
-    let frontier = compute_frontier(effective.get(..count)?, entries);
-    let index_after = || match count.checked_sub(1) {
-        None => Some(0),
-        Some(last) => effective.get(last).map(|index| index + 1),
-    };
-    (frontier == head.frontier).then(index_after).flatten()
-}
-
-fn compute_frontier(indexes: &[usize], entries: &[TranscriptEntry]) -> [u8; 16] {
-    let entries = indexes.iter().filter_map(|index| entries.get(*index));
-    entries.fold([0; 16], |running, entry| advance_frontier(&running, &entry.hash))
 }
 
 /// An identity of an entry, with the key of its record.

@@ -14,10 +14,13 @@ use lcm_text::{
         sort,
     },
     config::Config,
+    message::Role,
 };
 
 use super::{
     backlog::{LastEntry, OverlapSummary},
+    list_decision::{EntryOutcome, ListDecision},
+    planned_line::PlannedLine,
     replay::ReplayThresholds,
     transcript::{ReconcileRequest, TranscriptEntry},
 };
@@ -36,11 +39,13 @@ pub(super) struct PlanInput<'a> {
 struct MissingRange {
     from: u64,
     to: u64,
+    /// Whether the entries are other forms of stored messages.
+    is_revision: bool,
 }
 
 impl PlanInput<'_> {
-    /// Builds the JSON plan. `found_by` names how the stored entries were found. `is_recognised`
-    /// returns whether the entry at an index is stored or skipped.
+    /// Builds the JSON plan. `found_by` names how the stored entries were found, and `outcome`
+    /// returns what becomes of an entry. `decision`: of the alignment; `None`: only ids count.
     ///
     /// # Errors
     ///
@@ -48,8 +53,10 @@ impl PlanInput<'_> {
     pub(super) fn build_plan(
         &self,
         found_by: &'static str,
-        is_recognised: &dyn Fn(usize) -> bool,
+        decision: Option<&ListDecision>,
+        outcome: &dyn Fn(usize) -> EntryOutcome,
     ) -> Result<String> {
+        let is_recognised = |index: usize| outcome(index) == EntryOutcome::Stored;
         let Self { config, head, transcript, effective } = *self;
         let ReconcileRequest { entries, confirmed_count, backlog, .. } = transcript;
         let confirmed = *confirmed_count;
@@ -67,21 +74,29 @@ impl PlanInput<'_> {
         let stored = head.messages;
         let overlap = OverlapSummary { stored, found_by: by, first_stored };
         let bounded = backlog.limit_missing(config, &mut indexes, &tokens, &overlap);
-        let missing = collect_ranges(&indexes);
+        let missing = collect_ranges(&indexes, outcome);
         let mut warnings = self.build_warnings(by, &missing);
+        let notices = decision.map_or(&[][..], |decision| &decision.notices);
+        notices.iter().for_each(|notice| warnings.push_text(notice));
         if let Some(warning) = backlog.build_warning(&bounded) {
             warnings.push_text(&warning);
         }
         // The checkpoint changes only if no planned entry is still to be stored.
         let is_complete = missing.is_empty() && bounded.blocked_reason.is_none();
         let last = entries.last().filter(|_| is_complete);
-        let hash = last.map(|entry| hash::hex(&entry.hash)).unwrap_or_default();
+        let hash = last.map(|entry| hash::hex(&entry.mark.meaning)).unwrap_or_default();
         let last = last.map(|entry| {
             let (entry_id, entries) = (entry.entry_id.as_deref(), int::to_u64(entries.len()));
             LastEntry { entry_id, hash: &hash, entries }
         });
         let mut plan = JsonWriter::new_object();
         plan.add_array("missing_ranges", write_ranges(&missing));
+        if let Some(decision) = decision {
+            let is_all = !bounded.has_more && bounded.blocked_reason.is_none();
+            let is_complete = is_all && bounded.fork_entries.is_none();
+            let line = PlannedLine::from_decision(decision, is_complete);
+            plan.add_object("line", line.to_object());
+        }
         plan.add_number("stored", stored);
         plan.add_text("by", by);
         // Revision 0: the conversation does not exist.
@@ -94,15 +109,15 @@ impl PlanInput<'_> {
     /// Refuses a likely replay: as many missing entries as a threshold equal newest stored
     /// messages.
     fn ensure_no_replay(&self, missing: &[usize]) -> Result<()> {
-        let mut hashes = self.head.recent_hashes.clone();
-        sort::sort(&mut hashes);
-        let is_equal = |entry: &&TranscriptEntry| {
-            hashes.binary_search(&hash::hash_prefix(&entry.hash)).is_ok()
-        };
+        let mut meanings: Vec<[u8; 8]> =
+            self.head.recent_marks.iter().map(|mark| mark.meaning).collect();
+        sort::sort(&mut meanings);
+        let is_equal =
+            |entry: &&TranscriptEntry| meanings.binary_search(&entry.mark.meaning).is_ok();
         let thresholds = ReplayThresholds::from_config(self.config);
         for (from_user, count_min) in [(true, thresholds.users), (false, thresholds.others)] {
             let entries = missing.iter().filter_map(|index| self.transcript.entries.get(*index));
-            let of_kind = entries.filter(|entry| entry.is_from_user == from_user);
+            let of_kind = entries.filter(|entry| (entry.role == Role::User) == from_user);
             let count = of_kind.filter(is_equal).count();
             if int::to_u32(count) >= count_min {
                 let message = format!(
@@ -126,26 +141,19 @@ impl PlanInput<'_> {
                  all of it counts as new"
             ));
         }
-        if by == "branch" {
-            let first = missing.first().map_or(0, |range| range.from) + 1;
-            warnings.push_text(&format!(
-                "branch: message {first} of the transcript differs from the stored message at that \
-                 place; the stored messages stay, and the rest of the transcript is stored after \
-                 them"
-            ));
-        }
         warnings
     }
 }
 
 /// Joins the consecutive indexes of a sorted list into ranges.
-fn collect_ranges(indexes: &[usize]) -> Vec<MissingRange> {
+fn collect_ranges(indexes: &[usize], outcome: &dyn Fn(usize) -> EntryOutcome) -> Vec<MissingRange> {
     let mut ranges: Vec<MissingRange> = Vec::new();
     for index in indexes {
         let at = int::to_u64(*index);
+        let is_revision = outcome(*index) == EntryOutcome::Revision;
         match ranges.last_mut() {
-            Some(range) if range.to + 1 == at => range.to = at,
-            _ => ranges.push(MissingRange { from: at, to: at }),
+            Some(range) if range.to + 1 == at && range.is_revision == is_revision => range.to = at,
+            _ => ranges.push(MissingRange { from: at, to: at, is_revision }),
         }
     }
     ranges
@@ -153,10 +161,13 @@ fn collect_ranges(indexes: &[usize]) -> Vec<MissingRange> {
 
 fn write_ranges(missing: &[MissingRange]) -> JsonWriter {
     let mut ranges = JsonWriter::new_array();
-    for MissingRange { from, to } in missing {
+    for MissingRange { from, to, is_revision } in missing {
         let mut range = JsonWriter::new_object();
         range.add_number("index_first", *from);
         range.add_number("index_last", *to);
+        if *is_revision {
+            range.add_flag("revision", true);
+        }
         ranges.push_object(range);
     }
     ranges

@@ -15,7 +15,7 @@ use lcm_text::{
     message::Role,
 };
 
-use super::{batch::AppendCandidate, new_messages::AppendDecision};
+use super::{append_options::AppendExtra, batch::AppendCandidate, new_messages::AppendDecision};
 
 /// How many new messages that equal stored messages make a likely replay.
 ///
@@ -41,9 +41,13 @@ impl ReplayThresholds {
 /// many as its threshold equal newest stored messages.
 pub(super) fn add_replay_warnings(
     config: &Config,
+    extra: &AppendExtra,
     candidates: &[AppendCandidate<'_>],
     decided: &mut AppendDecision,
 ) {
+    if !extra.counts_replays() {
+        return;
+    }
     let is_from_user = |index: usize| {
         candidates.get(index).is_some_and(|candidate| candidate.message.role == Role::User)
     };

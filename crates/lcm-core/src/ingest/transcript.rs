@@ -5,31 +5,41 @@
 
 use alloc::{string::String, vec::Vec};
 
-use crate::storage::pack;
+use crate::storage::message_mark::MessageMark;
 use lcm_text::{
     base::{
         error::{Error, Result},
         hash, int,
-        json::{self, ByteSpan, JsonFields, JsonWriter},
+        json::{self, JsonFields, JsonWriter},
     },
-    message,
-    types::api::Dialect,
+    message::{
+        self, ParsedMessage, Role,
+        meaning::{self, SaidPart},
+    },
+    types::api::ReadDialect,
 };
 
-use super::{
-    alignment::AlignableEntry, append_options::ENTRIES_MAX, backlog::BacklogOptions,
-    redaction::RedactedCopy,
-};
+use super::{append_options::ENTRIES_MAX, backlog::BacklogOptions, redaction::RedactedCopy};
 
 /// Name of the argument that holds the transcript.
 const TRANSCRIPT_ARGUMENT: &str = "transcript-json";
+/// Roles by their names in an entry.
+const ROLES: [Role; 4] = [Role::System, Role::User, Role::Assistant, Role::Tool];
 
-/// What identifies one message of a transcript.
+/// Bytes of what one part says, as an entry has them.
+const SAID_BYTES: usize = 20;
+
+/// What identifies one message of a list.
+#[derive(Debug)]
 pub(super) struct TranscriptEntry {
     pub(super) entry_id: Option<String>,
     pub(super) event_key: Option<String>,
-    /// Hash over content and ids.
-    pub(super) hash: [u8; 16],
+    /// What each part of the message says; at least one part.
+    pub(super) said: Vec<SaidPart>,
+    /// Bytes of the text, if the message says one text only; `None`: something else.
+    pub(super) text_bytes: Option<u32>,
+    pub(super) mark: MessageMark,
+    pub(super) role: Role,
     /// Whether equal content is evidence that two messages are the same.
     pub(super) is_discriminating: bool,
     /// Unique call id of a message that is one tool result and has no id of the host; `None`: any
@@ -39,27 +49,70 @@ pub(super) struct TranscriptEntry {
     pub(super) is_empty: bool,
     /// The message as a redacted copy; `None`: the message is no copy.
     pub(super) redacted_copy: Option<RedactedCopy>,
-    /// Whether the message is from a user.
-    pub(super) is_from_user: bool,
     /// Estimated tokens; 0: unknown.
     pub(super) tokens: u64,
 }
 
 impl TranscriptEntry {
+    /// Describes a message.
+    pub(super) fn from_message(raw: &str, message: &ParsedMessage) -> Self {
+        let text = |span| json::text(raw, span).into_owned();
+        let (entry_id, event_key) = (message.entry_id.map(text), message.event_key.map(text));
+        let has_host_id = entry_id.is_some() || event_key.is_some();
+        let said = meaning::hash_parts(raw, message);
+        Self {
+            mark: MessageMark::from_parts(&said, entry_id.clone(), event_key.clone()),
+            entry_id,
+            event_key,
+            said,
+            text_bytes: meaning::read_text(raw, message).map(|text| int::to_u32(text.len())),
+            role: message.role,
+            is_discriminating: message.is_discriminating,
+            call_id: message.unique_call_id.filter(|_| !has_host_id).map(text),
+            is_empty: message.is_failed_and_empty,
+            redacted_copy: RedactedCopy::from_message(raw, message),
+            tokens: message.tokens.into(),
+        }
+    }
+
+    /// The entry of a message whose text is not read yet.
+    pub(super) fn new_blank() -> Self {
+        Self {
+            entry_id: None,
+            event_key: None,
+            said: Vec::new(),
+            text_bytes: None,
+            mark: MessageMark::default(),
+            role: Role::System,
+            is_discriminating: false,
+            call_id: None,
+            is_empty: false,
+            redacted_copy: None,
+            tokens: 0,
+        }
+    }
+
     /// Returns whether the message has an entry id or event key.
     pub(super) fn has_host_id(&self) -> bool {
         self.entry_id.is_some() || self.event_key.is_some()
     }
 
-    /// Returns the entry as it is aligned; `seq` is the seq of the stored message with its id.
-    pub(super) fn to_alignable(&self, seq: Option<u64>) -> AlignableEntry {
-        AlignableEntry {
-            hash: self.hash,
-            seq,
-            is_discriminating: self.is_discriminating,
-            // An entry with an id of its own is another message, however alike the texts are.
-            redacted_copy: self.redacted_copy.filter(|_| !self.has_host_id()),
-        }
+    /// Returns the entry as `identify` writes it.
+    fn to_object(&self) -> JsonWriter {
+        let mut entry = JsonWriter::new_object();
+        entry.add_optional_text("entry_id", self.entry_id.as_deref());
+        entry.add_optional_text("event_key", self.event_key.as_deref());
+        let said = self.said.iter().flat_map(|part| [&part.said[..], &part.call[..]]);
+        entry.add_text("said", &hash::hex(&said.collect::<Vec<_>>().concat()));
+        entry.add_optional_number("text_bytes", self.text_bytes.map(u64::from));
+        entry.add_text("role", self.role.as_str());
+        entry.add_flag("discriminating", self.is_discriminating);
+        entry.add_optional_text("call_id", self.call_id.as_deref());
+        entry.add_flag("empty", self.is_empty);
+        let redacted = self.redacted_copy.map(RedactedCopy::to_hex);
+        entry.add_optional_text("redacted", redacted.as_deref());
+        entry.add_number("tokens", self.tokens);
+        entry
     }
 }
 
@@ -74,6 +127,8 @@ pub(super) struct ReconcileRequest {
     pub(super) is_new: bool,
     /// Whether a likely replay is an error.
     pub(super) refuse_replay: bool,
+    /// Seq up to which the caller has seen every message; `None`: unknown.
+    pub(super) seq_seen: Option<u64>,
     pub(super) backlog: BacklogOptions,
 }
 
@@ -82,33 +137,15 @@ pub(super) struct ReconcileRequest {
 /// # Errors
 ///
 /// `invalid-input` with the index of the message.
-pub(crate) fn identify(dialect: Dialect, messages: &[String]) -> Result<String> {
+pub(crate) fn identify(dialect: ReadDialect, messages: &[String]) -> Result<String> {
     let mut entries = JsonWriter::new_array();
     for (index, raw) in messages.iter().enumerate() {
-        let message = message::parse(dialect, raw).map_err(|error| {
+        let message = message::parse_given(dialect, raw).map_err(|error| {
             Error::new(error.code, format_args!("messages[{index}]: {}", error.message))
         })?;
-        let call_id = message
-            .unique_call_id
-            .filter(|_| message.entry_id.is_none() && message.event_key.is_none());
-        let mut entry = JsonWriter::new_object();
-        write_text(&mut entry, "entry_id", raw, message.entry_id);
-        write_text(&mut entry, "event_key", raw, message.event_key);
-        entry.add_text("hash", &hash::hex(&pack::message_hash(raw, &message)));
-        entry.add_flag("discriminating", message.is_discriminating);
-        write_text(&mut entry, "call_id", raw, call_id);
-        entry.add_flag("empty", message.is_failed_and_empty);
-        let redacted = RedactedCopy::from_message(raw, &message).map(|redacted| redacted.to_hex());
-        entry.add_optional_text("redacted", redacted.as_deref());
-        entry.add_number("tokens", message.tokens.into());
-        entry.add_flag("user", message.role == message::Role::User);
-        entries.push_object(entry);
+        entries.push_object(TranscriptEntry::from_message(raw, &message).to_object());
     }
     Ok(entries.end_array())
-}
-
-fn write_text(object: &mut JsonWriter, key: &str, raw: &str, span: Option<ByteSpan>) {
-    object.add_optional_text(key, span.map(|span| json::text(raw, span)).as_deref());
 }
 
 /// Parses a transcript. Unknown fields of entries are ignored; other unknown fields are errors.
@@ -124,6 +161,7 @@ pub(super) fn parse_transcript(transcript: &str) -> Result<ReconcileRequest> {
     let list_name = fields.take_optional_text("list");
     let append_mode = fields.take_optional_choice("append_mode", &["transcript", "new"]);
     let (is_new, refuse_replay) = (append_mode == Some(1), fields.take_flag("refuse_replay"));
+    let seq_seen = fields.take_optional_u64("seq_seen");
     let backlog = BacklogOptions::read(&mut fields);
     fields.finish(TRANSCRIPT_ARGUMENT)?;
     if list.len() > ENTRIES_MAX {
@@ -141,26 +179,62 @@ pub(super) fn parse_transcript(transcript: &str) -> Result<ReconcileRequest> {
     }
     let mut entries = Vec::with_capacity(list.len());
     for (index, value) in list.into_iter().enumerate() {
-        let mut fields = JsonFields::new(transcript, json::list_members(transcript, value.span));
-        let hash = hash::decode_hex(&fields.take_text("hash")).filter(|bytes| bytes.len() == 16);
-        let hash = hash.ok_or_else(|| {
-            Error::invalid_input(format_args!("`entries[{index}].hash` must be 32 hex digits"))
-        })?;
-        entries.push(TranscriptEntry {
-            entry_id: fields.take_optional_text("entry_id"),
-            event_key: fields.take_optional_text("event_key"),
-            hash: hash::hash_prefix(&hash),
-            is_discriminating: fields.take_flag("discriminating"),
-            call_id: fields.take_optional_text("call_id"),
-            is_empty: fields.take_flag("empty"),
-            redacted_copy: fields
-                .take_optional_text("redacted")
-                .as_deref()
-                .and_then(RedactedCopy::from_hex),
-            is_from_user: fields.take_flag("user"),
-            tokens: fields.take_optional_u64("tokens").unwrap_or(0),
-        });
-        fields.finish_known(TRANSCRIPT_ARGUMENT)?;
+        let fields = JsonFields::new(transcript, json::list_members(transcript, value.span));
+        entries.push(parse_entry(fields, index)?);
     }
-    Ok(ReconcileRequest { entries, confirmed_count, list_name, is_new, refuse_replay, backlog })
+    Ok(ReconcileRequest {
+        entries,
+        confirmed_count,
+        list_name,
+        is_new,
+        refuse_replay,
+        seq_seen,
+        backlog,
+    })
+}
+
+/// Parses what the parts of a message say; `None`: other digits, or no part.
+fn parse_said(digits: &str) -> Option<Vec<SaidPart>> {
+    let bytes = hash::decode_hex(digits)?;
+    let (parts, []) = bytes.as_chunks::<SAID_BYTES>() else { return None };
+    let parts: Option<Vec<SaidPart>> = parts
+        .iter()
+        .map(|part| {
+            let (said, call) = part.split_first_chunk()?;
+            Some(SaidPart { said: *said, call: call.try_into().ok()? })
+        })
+        .collect();
+    parts.filter(|parts| !parts.is_empty())
+}
+
+/// Parses an entry as [`TranscriptEntry::to_object`] writes it.
+fn parse_entry(mut fields: JsonFields<'_>, index: usize) -> Result<TranscriptEntry> {
+    let said = parse_said(&fields.take_text("said")).ok_or_else(|| {
+        Error::invalid_input(format_args!(
+            "`entries[{index}].said` must be the `said` that `identify` returned: {} hex digits \
+             for each part",
+            2 * SAID_BYTES
+        ))
+    })?;
+    let (entry_id, event_key) =
+        (fields.take_optional_text("entry_id"), fields.take_optional_text("event_key"));
+    let role = fields.take_choice("role", &ROLES.map(Role::as_str));
+    let entry = TranscriptEntry {
+        mark: MessageMark::from_parts(&said, entry_id.clone(), event_key.clone()),
+        entry_id,
+        event_key,
+        said,
+        text_bytes: fields.take_optional_u32("text_bytes"),
+        role: ROLES.get(role).copied().unwrap_or(Role::System),
+        is_discriminating: fields.take_flag("discriminating"),
+        call_id: fields.take_optional_text("call_id"),
+        is_empty: fields.take_flag("empty"),
+        redacted_copy: fields
+            .take_optional_text("redacted")
+            .as_deref()
+            .and_then(RedactedCopy::from_hex),
+        tokens: fields.take_optional_u64("tokens").unwrap_or(0),
+    };
+    fields.finish_known(TRANSCRIPT_ARGUMENT)?;
+    Ok(entry)
 }

@@ -6,7 +6,10 @@
 
 use alloc::{format, string::String, vec::Vec};
 
-use lcm_text::{message::ParsedMessage, types::api::Dialect};
+use lcm_text::{
+    message::ParsedMessage,
+    types::api::{Dialect, ReadDialect},
+};
 
 use super::{
     batch::AppendCandidate,
@@ -28,7 +31,7 @@ const LOOKALIKE_DIALECTS: [Option<Dialect>; 6] = [
 
 /// Adds a line for each kind of problem; `seq_first` is the seq of the first new message.
 pub(super) fn add_warnings(
-    dialect: Dialect,
+    dialect: ReadDialect,
     candidates: &[AppendCandidate<'_>],
     seq_first: u64,
     decided: &mut AppendDecision,
@@ -68,7 +71,7 @@ pub(super) fn add_warnings(
     lines.extend(describe_count(&|message| message.has_invalid_timestamp).map(|count| {
         format!(
             "timestamp-not-understood: {count} have a `timestamp` that is neither ISO 8601 nor \
-             milliseconds; the time of the call is used"
+             seconds or milliseconds since 1970; the time of the call is used"
         )
     }));
     decided.warnings.extend(lines);

@@ -45,8 +45,12 @@ const MESSAGE_IDS_MAX: u64 = 1_000;
 ///
 /// # Errors
 ///
-/// `not-found`: the id; `invalid-input`: the id or the options; `denied` and `conflict`: the grant;
-/// errors of the store.
+/// - `not-found`: nothing that the call may read has the id.
+/// - `invalid-input`: the id or an option is malformed.
+/// - `denied`: the conversation is being deleted; or the grant is unknown, revoked or expired, does
+///   not cover the conversation, or has too few tokens left.
+/// - `conflict`: another call changed the grant.
+/// - errors of the store.
 pub(crate) fn describe(
     session: &mut StoreSession<'_>,
     call: Call<'_>,

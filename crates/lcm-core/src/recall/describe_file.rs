@@ -1,8 +1,8 @@
 //! Description of a large payload, with any range of its lines or bytes.
 //!
 //! In: the id of a file, and the range. Out: JSON with its properties, its outline and the content
-//! of the range. A read starts at the last seek point before the range and takes chunk by chunk: a
-//! range costs about its own size, not the size of the payload.
+//! of the range. A read starts at the last seek point before the range and takes chunk by chunk. So
+//! the cost of a range follows from the bytes of the range, not of the payload.
 
 use alloc::string::String;
 
@@ -41,16 +41,18 @@ pub(crate) struct FileRangeOptions {
     bytes_max: u64,
     /// First line, from 1; `None`: the range has no start in lines.
     start_line: Option<u64>,
-    /// Last line, included.
+    /// Last line, included; `None`: the range has no end in lines.
     end_line: Option<u64>,
-    /// Offset of the first byte in the decoded payload.
+    /// Offset of the first byte in the decoded payload; `None`: the range has no start in bytes.
     start_byte: Option<u64>,
-    /// Offset behind the last byte.
+    /// Offset behind the last byte; `None`: the range has no end in bytes.
     end_byte: Option<u64>,
 }
 
 impl FileRangeOptions {
-    /// Reads the options, which may select lines or bytes and not both.
+    /// Reads the options, which may select lines or bytes and not both. Without a start, the range
+    /// begins with the payload; without an end, `bytes_max` ends the range. Absent
+    /// `include_content` is true, absent `bytes_max` 32,768.
     ///
     /// # Errors
     ///

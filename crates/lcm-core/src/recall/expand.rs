@@ -5,8 +5,9 @@
 //! ([`crate::agent_tools`]).
 //!
 //! The walk is depth first in the order of the conversation. The cursor of a page is the number of
-//! entries up to its end, bound to the id, the depth, the listing of messages and the coverage of
-//! the grant. The next page walks past these entries and reads only their summaries.
+//! entries up to the end of the page. The cursor is bound to the id, the depth, the listing of
+//! messages and the coverage of the grant. The next page walks past these entries and reads only
+//! their summaries.
 
 use crate::storage::read_scope::{
     self, IdLookup, OmittedEntry, ReadLimits, RecallAnswer, ResolvedId,
@@ -55,7 +56,7 @@ pub(crate) struct ExpandOptions {
     /// Ids that the caller has shown already; the answer does not list them again.
     pub(crate) shown_ids: Vec<String>,
     /// Id of a message or summary below the expanded summary. The walk skips all entries up to this
-    /// entry, and the entry.
+    /// entry, and the entry. Absent: the walk skips no entry for this reason.
     pub(crate) resume_after_id: Option<String>,
 }
 
@@ -63,8 +64,12 @@ pub(crate) struct ExpandOptions {
 ///
 /// # Errors
 ///
-/// `not-found`: the id; `invalid-input`: the id or the options; `denied` and `conflict`: the grant;
-/// errors of the store.
+/// - `not-found`: no summary or message that the call may read has the id.
+/// - `invalid-input`: the id or an option is malformed, or the cursor belongs to another expansion.
+/// - `denied`: the conversation is being deleted; or the grant is unknown, revoked or expired, does
+///   not cover the conversation, or has too few tokens left.
+/// - `conflict`: another call changed the grant.
+/// - errors of the store.
 pub(crate) fn expand(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -130,7 +135,8 @@ fn expand_in_conversation(
             walk.walk_sources(session, &history, record)?;
             if let Some(behind) = &walk.options.resume_after_id {
                 return Err(Error::not_found(format_args!(
-                    "`{behind}` is not an entry below `{name}`"
+                    "`after` must be an entry that this call lists below `{name}`, got `{behind}`; \
+                     repeat the arguments of the call before"
                 )));
             }
             name
@@ -181,7 +187,7 @@ struct ExpandWalk {
     /// The bound that ended the walk; `None`: no bound did.
     end: Option<ExpandEnd>,
     /// Id of the last entry that was listed, that the caller has shown, or that the walk resumed
-    /// after.
+    /// after. `None`: there is no such entry.
     last_id: Option<String>,
     /// First entry that did not fit; `None`: all fitted.
     omitted: Option<OmittedEntry>,

@@ -20,8 +20,8 @@ use lcm_text::base::{
 ///
 /// # Errors
 ///
-/// `not-found`: the conversation does not exist; `invalid-input`: the range is empty or begins at
-/// 0; errors of the store.
+/// `not-found`: the conversation does not exist; `denied`: the conversation is being deleted;
+/// `invalid-input`: the range is empty or begins at 0; errors of the store.
 pub(crate) fn read_messages(
     session: &mut StoreSession<'_>,
     call: Call<'_>,

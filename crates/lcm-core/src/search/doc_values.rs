@@ -131,7 +131,8 @@ pub(super) fn rows_key(keys: &ConversationKeys, corpus: Corpus, number: u32) -> 
     keys.column_key(corpus.key_letter(), 'r', number)
 }
 
-/// Computes the 24-bit checksum of a chunk. A reader detects by it another chunk of the same key.
+/// Computes the 24-bit checksum of a chunk. By the checksum, a reader detects another chunk under
+/// the same key.
 pub(super) fn column_checksum(bytes: &[u8]) -> u32 {
     int::to_u32(int::to_usize(terms::hash_bytes(bytes) >> 40))
 }

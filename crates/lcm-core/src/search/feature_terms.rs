@@ -15,8 +15,12 @@ use lcm_text::{base::json, message::trust::BACKGROUND_LINE, types::api::Timestam
 
 /// Kind of a term that is a word of the speaker name.
 pub(super) const SPEAKER: u8 = b'p';
-/// The message begins a session; its text has a question mark; its text ends with one; the message
-/// calls a tool of this engine, or has an answer of one.
+/// Terms of four properties, in this order:
+///
+/// 1. The message begins a session.
+/// 2. Its text has a question mark.
+/// 3. Its text ends with a question mark.
+/// 4. The message calls a tool of this engine, or has an answer of such a tool.
 pub(super) const FEATURES: [&[u8]; 4] = [b"f/", b"f?", b"f.", b"f!"];
 /// The message has a large payload. Only a search in files uses this term.
 pub(super) const PAYLOAD: &[u8] = b"f@";
@@ -35,7 +39,8 @@ const SERVER_SEPARATOR: &str = "__";
 /// type of a block precede the text.
 const ANSWER_START_BYTES: usize = 256;
 
-/// Returns whether a message begins a session. `before`: time of the previous message, if any.
+/// Returns whether a message begins a session. `before`: time of the previous message; `None`: the
+/// message is the first, so it begins a session.
 pub(super) fn begins_session(before: Option<Timestamp>, time: Timestamp) -> bool {
     before.is_none_or(|before| time.saturating_sub(before) > SESSION_GAP_MS)
 }
@@ -62,7 +67,8 @@ impl FeatureTerms {
         self.is_partial = budget.is_exceeded;
     }
 
-    /// Observes the next text of the message; only the field `Text` has features.
+    /// Observes the next text of the message. A `Text` is examined for question marks, a tool name
+    /// or a result for tools of this engine. Texts of other fields have no features.
     pub(super) fn observe_text(&mut self, field: SearchField, text: &str) {
         match field {
             SearchField::Text => {

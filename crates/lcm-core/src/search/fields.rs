@@ -91,10 +91,11 @@ impl IndexingBudget {
         Self { left: is_large.then_some(INDEXED_BYTES_MAX), is_exceeded: false }
     }
 
-    /// Returns the parts of a text that are indexed: the whole text and an empty text if the text
-    /// fits, else its beginning and its end.
+    /// Returns the parts of a text that are indexed. If the text fits, these are the whole text and
+    /// an empty text, else the beginning and the end of the text.
     ///
-    /// With a limit, a text gets at most half of the remaining bytes, so that later texts get some.
+    /// Without a limit every text fits. With a limit, a text gets at most half of the remaining
+    /// bytes, so that bytes are left for later texts.
     pub(crate) fn take_edges<'t>(&mut self, text: &'t str) -> [&'t str; 2] {
         let Some(left) = &mut self.left else { return [text, ""] };
         let bytes_max = *left / 2;

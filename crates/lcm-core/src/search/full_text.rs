@@ -58,8 +58,8 @@ pub(crate) struct CorpusStatistics {
     /// Sum of the lengths of all documents, in positions.
     pub(crate) length_total: u64,
     pub(crate) sessions: u64,
-    /// For each item three numbers: documents with the item, sessions of these documents, and
-    /// documents with the word as typed (0 if the item is not a word).
+    /// Three numbers for each item: documents with the item, sessions of these documents, and
+    /// documents with the word as typed. The third is 0 if the item is not a word with other forms.
     pub(crate) item_counts: Vec<[u64; 3]>,
     /// For each of [`TextQuery::names`] two numbers: messages of speakers with this name, and
     /// sessions of these messages.
@@ -100,7 +100,8 @@ pub(crate) enum NeighbourHits {
 /// # Errors
 ///
 /// `limit-exceeded`: the words of an excluded phrase are too frequent; `conflict`: the conversation
-/// has changed; `corrupt`: the index is damaged; errors of the store.
+/// has changed; `corrupt`: the index is damaged; `unsupported`: a record has a newer format; errors
+/// of the store.
 pub(crate) fn gather_matches(
     session: &mut StoreSession<'_>,
     search: &FullTextContext<'_>,
@@ -181,14 +182,16 @@ fn drop_frequent_items(query: &TextQuery, items: &mut [Postings]) -> bool {
 }
 
 impl CorpusMatches {
-    /// Returns the matching documents with scores.
+    /// Returns the matching documents with scores. If the query has no items, only filters or
+    /// times, all scores are 0.
     ///
-    /// `statistics`: the counts of every corpus that is ranked together with this one.
+    /// `statistics`: the counts of all corpora that are ranked together, this corpus included.
     ///
     /// # Errors
     ///
     /// `limit-exceeded`: too many messages for a filter `speaker:` without words; `conflict`: the
-    /// conversation has changed; `corrupt`: the index is damaged; errors of the store.
+    /// conversation has changed; `corrupt`: the index is damaged; `unsupported`: a record has a
+    /// newer format; errors of the store.
     pub(crate) fn rank_documents(
         &self,
         session: &mut StoreSession<'_>,
@@ -220,7 +223,8 @@ impl CorpusMatches {
     /// # Errors
     ///
     /// `limit-exceeded`: too many messages for a filter `speaker:` without words; `conflict`: the
-    /// conversation has changed; `corrupt`: the index is damaged; errors of the store.
+    /// conversation has changed; `corrupt`: the index is damaged; `unsupported`: a record has a
+    /// newer format; errors of the store.
     pub(crate) fn retain_admissible(
         &self,
         session: &mut StoreSession<'_>,
@@ -362,7 +366,7 @@ impl CorpusMatches {
         documents
     }
 
-    /// Keeps the documents that pass the filters.
+    /// Keeps the documents that pass the filters. If the query has a filter, no summary passes.
     ///
     /// Of several filters for tools one must match, likewise for roles and for speakers. No negated
     /// filter may match.
@@ -397,8 +401,8 @@ impl CorpusMatches {
 
     /// Keeps the documents that pass the filters for speakers.
     ///
-    /// A filter matches a speaker whose name has all its words; a filter without words matches only
-    /// an equal name.
+    /// A filter matches a speaker whose name has all words of the filter. A filter without words
+    /// matches only an equal name.
     fn filter_speakers(
         &self,
         session: &mut StoreSession<'_>,
@@ -466,8 +470,8 @@ impl CorpusMatches {
     ///
     /// # Errors
     ///
-    /// `conflict`: the conversation has changed; `corrupt`: the index is damaged; errors of the
-    /// store.
+    /// `conflict`: the conversation has changed; `corrupt`: the index is damaged; `unsupported`: a
+    /// record has a newer format; errors of the store.
     pub(crate) fn read_times(
         &self,
         session: &mut StoreSession<'_>,

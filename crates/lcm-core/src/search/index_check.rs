@@ -166,8 +166,8 @@ struct CheckContext<'c> {
     index: &'c SearchIndex,
 }
 
-/// Checks one segment. Returns the first finding, and the sum of the lengths of its documents; the
-/// sum is 0 if the check ended early.
+/// Checks one segment. Returns the first finding (`None`: the segment is sound), and the sum of the
+/// lengths of its documents. If the check ended early, the sum is 0.
 fn check_segment(
     session: &mut StoreSession<'_>,
     context: &CheckContext<'_>,

@@ -53,10 +53,11 @@ const RESERVED_PUTS: usize = 16;
 const SUMMARIES_WAITING_MAX: usize = 128;
 /// Number of the last passes of a compaction that are reserved for deleting the inputs of a merge.
 const PASSES_FOR_DELETION: u64 = 16;
-/// Least number of passes for which the step size of a merge of messages is chosen.
+/// Least number of passes over which a merge of messages is spread when its step size is chosen.
 const PASSES_MIN: u64 = 8;
-/// Most bytes that one merge step is expected to write. A step begins no further entry after 96 KiB
-/// or fewer. Then a part of a list, a group and a block may still be written.
+/// Most bytes that one merge step is expected to write. After its step size, at most 96 KiB of
+/// output, a step begins no further entry. The current list, group and block may then still be
+/// written.
 const OUTPUT_BYTES_MAX: usize = 200 << 10;
 /// Most puts of one merge step.
 const OUTPUT_PUTS_MAX: usize = 19;
@@ -93,7 +94,7 @@ pub(crate) struct IndexMaintenance<'k> {
     packs: Vec<String>,
     /// Packs with messages outside the index.
     unflushed: Vec<Pack>,
-    /// Values for the next step of the merge; `None`: no merge.
+    /// Values for the next step of the merge; `None`: this commit makes no merge step.
     merge_inputs: Option<MergeInputs>,
 }
 
@@ -135,8 +136,8 @@ impl<'k> IndexMaintenance<'k> {
     ///
     /// # Errors
     ///
-    /// `conflict`: the conversation has changed; `corrupt`: a value is missing or damaged; errors
-    /// of the store.
+    /// `conflict`: the conversation has changed; `corrupt`: a value is missing or damaged;
+    /// `unsupported`: a record has a newer format; errors of the store.
     pub(crate) fn read_append_inputs(
         &mut self,
         session: &mut StoreSession<'_>,
@@ -159,8 +160,9 @@ impl<'k> IndexMaintenance<'k> {
         Ok(RecordValues::new(own.collect()))
     }
 
-    /// Lists the keys that an append of `new` must read: first those that the cache may hold, then
-    /// those that must be read from the store. Both lists are empty if the append indexes nothing.
+    /// Lists the keys that an append of `new` must read. The first list has keys whose values the
+    /// cache may hold, the second has keys that must be read from the store. Both lists are empty
+    /// if the append indexes nothing.
     fn list_append_keys(
         &mut self,
         head: &ConversationHead,
@@ -187,8 +189,8 @@ impl<'k> IndexMaintenance<'k> {
     ///
     /// # Errors
     ///
-    /// `conflict`: the conversation has changed; `corrupt`: a value is missing or damaged; errors
-    /// of the store.
+    /// `conflict`: the conversation has changed; `corrupt`: a value is missing or damaged;
+    /// `unsupported`: a record has a newer format; errors of the store.
     pub(crate) fn prepare_summary(
         &mut self,
         session: &mut StoreSession<'_>,
@@ -236,8 +238,9 @@ impl<'k> IndexMaintenance<'k> {
         Ok(())
     }
 
-    /// Indexes all messages outside the index if there are enough, and adds the puts to the commit
-    /// of an append. `head` must already count the messages `new`.
+    /// Indexes all messages outside the index, and adds the puts to the commit of an append. Does
+    /// nothing if too few messages are outside the index, unless one of `new` was uploaded. `head`
+    /// must already count the messages `new`.
     ///
     /// # Errors
     ///
@@ -264,8 +267,8 @@ impl<'k> IndexMaintenance<'k> {
         for (seq, stored) in &stored {
             let RawText::Inline(raw) = &stored.raw else {
                 return Err(Error::corrupt_store(format_args!(
-                    "message {seq} is stored in chunks, so the search index must contain it, but \
-                     ends before it"
+                    "message {seq} is stored in chunks, so the search index must contain it; the \
+                     index ends before that message"
                 )));
             };
             let (parts, role, time) = (stored.parts.as_slice(), stored.role, stored.time);
@@ -289,8 +292,9 @@ impl<'k> IndexMaintenance<'k> {
 
     /// Writes a segment of `documents`, numbered from `first`.
     ///
-    /// If not all terms fit the commit, the terms of the first half of the messages are written, or
-    /// of the first quarter, and so on. The other messages are searched without the index.
+    /// If not all terms fit the commit, only the terms of the first half of the messages are
+    /// written. If these do not fit either, the half becomes a quarter, and so on down to none. The
+    /// other messages are searched without the index.
     fn write_messages(
         &mut self,
         head: &ConversationHead,
@@ -423,8 +427,11 @@ fn build_message_blocks(builder: &mut SegmentBuilder) -> segment::SegmentBlocks 
     builder.build_blocks(BLOCK_TARGET)
 }
 
-/// Returns whether the messages outside the index must be indexed now: the stored ones, and
-/// `messages` more with `bytes` raw bytes in at most `packs` packs.
+/// Returns whether the messages outside the index must be indexed now, because of their number or
+/// bytes, or because the head cannot list their packs.
+///
+/// Counted are the stored messages and `messages` more, with `bytes` raw bytes in at most `packs`
+/// packs.
 fn is_flush_due(head: &ConversationHead, messages: u64, bytes: u64, packs: usize) -> bool {
     let messages = messages + head.messages - head.indexed.messages.min(head.messages);
     let bytes = bytes + head.raw_bytes - head.indexed.raw_bytes.min(head.raw_bytes);

@@ -127,8 +127,8 @@ impl SearchIndex {
     ///
     /// # Errors
     ///
-    /// `conflict`: the conversation has changed; `corrupt`: the index is damaged; errors of the
-    /// store.
+    /// `conflict`: the conversation has changed; `corrupt`: the index is damaged; `unsupported`: a
+    /// record has a newer format; errors of the store.
     pub(crate) fn read_postings(
         &self,
         session: &mut StoreSession<'_>,
@@ -155,8 +155,8 @@ impl SearchIndex {
     ///
     /// # Errors
     ///
-    /// `conflict`: the conversation has changed; `corrupt`: the index is damaged; errors of the
-    /// store.
+    /// `conflict`: the conversation has changed; `corrupt`: the index is damaged; `unsupported`: a
+    /// record has a newer format; errors of the store.
     pub(crate) fn read_positions(
         &self,
         session: &mut StoreSession<'_>,
@@ -202,8 +202,8 @@ impl SearchIndex {
     ///
     /// # Errors
     ///
-    /// `conflict`: the conversation has changed; `corrupt`: the index is damaged; errors of the
-    /// store.
+    /// `conflict`: the conversation has changed; `corrupt`: the index is damaged; `unsupported`: a
+    /// record has a newer format; errors of the store.
     pub(crate) fn read_units(
         &self,
         session: &mut StoreSession<'_>,
@@ -329,8 +329,8 @@ impl SearchIndex {
     ///
     /// # Errors
     ///
-    /// `conflict`: the conversation has changed; `corrupt`: the index is damaged; errors of the
-    /// store.
+    /// `conflict`: the conversation has changed; `corrupt`: the index is damaged; `unsupported`: a
+    /// record has a newer format; errors of the store.
     pub(crate) fn read_lengths(
         &self,
         session: &mut StoreSession<'_>,
@@ -391,8 +391,8 @@ impl SearchIndex {
     ///
     /// # Errors
     ///
-    /// `conflict`: the conversation has changed; `corrupt`: the index is damaged; errors of the
-    /// store.
+    /// `conflict`: the conversation has changed; `corrupt`: the index is damaged; `unsupported`: a
+    /// record has a newer format; errors of the store.
     pub(crate) fn read_times(
         &self,
         session: &mut StoreSession<'_>,
@@ -403,8 +403,8 @@ impl SearchIndex {
         Ok(rows.into_iter().map(|row| row.time).collect())
     }
 
-    /// Reads the time of a message that a segment covers, so that the result is not `None`. For any
-    /// other message the error is `corrupt`.
+    /// Reads the time of a message that a segment covers; the result is never `None`. A message
+    /// that no segment covers gives the error `corrupt`.
     pub(super) fn read_time(
         &self,
         session: &mut StoreSession<'_>,
@@ -418,8 +418,8 @@ impl SearchIndex {
     ///
     /// # Errors
     ///
-    /// `conflict`: the conversation has changed; `corrupt`: the index is damaged; errors of the
-    /// store.
+    /// `conflict`: the conversation has changed; `corrupt`: the index is damaged; `unsupported`: a
+    /// record has a newer format; errors of the store.
     pub(crate) fn read_roles(
         &self,
         session: &mut StoreSession<'_>,
@@ -433,8 +433,8 @@ impl SearchIndex {
     ///
     /// # Errors
     ///
-    /// `conflict`: the conversation has changed; `corrupt`: the index is damaged; errors of the
-    /// store.
+    /// `conflict`: the conversation has changed; `corrupt`: the index is damaged; `unsupported`: a
+    /// record has a newer format; errors of the store.
     pub(crate) fn read_summaries(
         &self,
         session: &mut StoreSession<'_>,

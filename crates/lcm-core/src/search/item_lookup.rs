@@ -23,7 +23,8 @@ use lcm_text::base::{
 /// Most documents whose positions are read for all phrases of a query together, in one corpus. A
 /// document counts once for each term.
 const POSITION_DOCUMENTS_MAX: usize = 35_000;
-/// Least number of documents that each term of a phrase takes of the budget.
+/// Least number of documents that each term of a phrase takes from the budget, even if fewer
+/// documents have the term.
 const POSITION_DOCUMENTS_MIN: usize = 7_000;
 
 /// Lookup of query items, with the budget for reading the positions of phrases.
@@ -86,14 +87,15 @@ impl<'q> ItemLookup<'q> {
 
     /// Finds the documents that contain an item, with the number of occurrences.
     ///
-    /// A phrase that does not fit the budget matches more documents: its order is checked only for
-    /// some terms, or not at all. An optional phrase without any checked term gets no documents,
-    /// unless the query has no other item.
+    /// A phrase that does not fit the budget matches more documents: its word order is checked only
+    /// for some terms, or not at all. An optional phrase without any checked term gets no
+    /// documents, unless the phrase is the only item of the query.
     ///
     /// # Errors
     ///
     /// `limit-exceeded`: an excluded phrase does not fit the budget; `conflict`: the conversation
-    /// has changed; `corrupt`: the index is damaged; errors of the store.
+    /// has changed; `corrupt`: the index is damaged; `unsupported`: a record has a newer format;
+    /// errors of the store.
     pub(super) fn find_postings(
         &mut self,
         session: &mut StoreSession<'_>,

@@ -24,8 +24,8 @@ use lcm_text::{
     },
 };
 
-/// Most messages that one call of [`for_each_mention`] reads. For each, one pack may be inflated in
-/// about 0.15 ms, so a call takes less than a tenth of a second.
+/// Most messages that one call of [`for_each_mention`] reads. For each message, one pack may be
+/// inflated in about 0.15 ms, so a call takes less than a tenth of a second.
 const MENTIONS_MAX: usize = 512;
 /// Number of messages that are read together.
 const MENTIONS_PER_READ: usize = 16;
@@ -34,11 +34,12 @@ const MENTIONS_PER_READ: usize = 16;
 ///
 /// The payload record `file` names the newest message that holds the payload. If that message is
 /// not within `spans`, the newest 512 older messages within `spans` that have any large payload are
-/// checked. `None`: none of them holds this payload.
+/// checked. `None`: none of the checked messages holds this payload.
 ///
 /// # Errors
 ///
-/// `conflict`: the conversation has changed; `corrupt`: the index is damaged; errors of the store.
+/// `conflict`: the conversation has changed; `corrupt`: the index is damaged; `unsupported`: a
+/// record has a newer format; errors of the store.
 pub(crate) fn find_newest_holder(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -81,11 +82,13 @@ pub(crate) fn ensure_not_newer_than_head(
 }
 
 /// Returns the first message of `seqs` that holds a payload; only the first 512 are checked.
+/// `None`: none of the checked messages holds the payload.
 ///
 /// # Errors
 ///
-/// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing or
-/// damaged; errors of the store.
+/// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is damaged, or is
+/// missing under an unchanged head; `unsupported`: a record has a newer format; errors of the
+/// store.
 pub(crate) fn find_holder_among(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -110,8 +113,9 @@ pub(crate) fn find_holder_among(
 ///
 /// # Errors
 ///
-/// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing or
-/// damaged; errors of the store.
+/// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is damaged, or is
+/// missing under an unchanged head; `unsupported`: a record has a newer format; errors of the
+/// store.
 pub(crate) fn contains_payload(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -135,15 +139,17 @@ pub(crate) fn contains_payload(
     Ok(false)
 }
 
-/// Calls `take` with each of the first 512 messages of `seqs`, and the payload ids in its rendered
-/// text: ids of its own payloads, and ids that the text quotes.
+/// Calls `take` for each of the first 512 messages of `seqs`, with the seq and the payload ids in
+/// the rendered text. These are the ids of the message's own payloads, and ids that the text
+/// quotes.
 ///
 /// A seq without a message is skipped.
 ///
 /// # Errors
 ///
-/// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing or
-/// damaged; errors of the store.
+/// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is damaged, or is
+/// missing under an unchanged head; `unsupported`: a record has a newer format; errors of the
+/// store.
 pub(crate) fn for_each_mention(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,

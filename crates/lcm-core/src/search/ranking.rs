@@ -14,7 +14,8 @@ use super::{
 };
 use lcm_text::types::api::Timestamp;
 
-/// Most occurrences of a term in one document that count for its own score and for neighbours.
+/// Most occurrences of a term in one document that count, for the score of the document and of its
+/// neighbours.
 const COUNT_MAX: u32 = 2;
 /// Weights of an occurrence for the messages one and two after the message with the term.
 const BEHIND: [u64; 2] = [ONE * 15 / 100, ONE * 15 / 100];
@@ -28,7 +29,8 @@ const ANSWER: u64 = ONE * 40 / 100;
 const NEIGHBOUR_LENGTH: u64 = 30;
 /// Length of a message in positions above which its question mark counts less.
 const QUESTION_LENGTH: u64 = 15;
-/// Greatest penalty of a message that ends with a question mark: it asks and does not tell.
+/// Greatest penalty of a message that ends with a question mark: such a message asks and does not
+/// tell.
 const QUESTION_PENALTY: u64 = ONE * 80 / 100;
 /// Share of the weight of the typed form that is added where a word occurs as typed.
 const EXACT: u64 = ONE * 20 / 100;
@@ -135,8 +137,8 @@ impl<'a> Ranker<'a> {
         }
     }
 
-    /// Adds the score of a named speaker to the messages `spoken` of the speaker, and to all
-    /// messages of the sessions `in_sessions`, in which the speaker speaks.
+    /// Adds the score of a named speaker to the messages of the speaker (`spoken`), and to all
+    /// messages of the sessions in which the speaker speaks (`in_sessions`).
     ///
     /// Both lists ascend. `weights`: for messages and for sessions. `names`: number of words of the
     /// query that are names of speakers.
@@ -165,8 +167,9 @@ impl<'a> Ranker<'a> {
         }
     }
 
-    /// Subtracts the penalty from the documents `ends_asking` (ascending), which end with a
-    /// question mark. `lengths` are the lengths of all documents in positions.
+    /// Subtracts the penalty from the scores of the documents `ends_asking` (ascending), which end
+    /// with a question mark. The penalty is smaller for long documents, and no score falls below 0.
+    /// `lengths` are the lengths of all documents in positions.
     pub(super) fn penalize_questions(&mut self, ends_asking: &[u64], lengths: &[u32]) {
         let mut ends = ends_asking.iter().peekable();
         let rows = self.scores.iter_mut().zip(self.documents).zip(lengths);

@@ -57,8 +57,8 @@ pub(crate) struct ScanRange<'s> {
 ///
 /// # Errors
 ///
-/// `conflict`: the conversation has changed; `corrupt`: a record or the index is damaged; errors of
-/// the store.
+/// `conflict`: the conversation has changed; `corrupt`: a record or the index is damaged;
+/// `unsupported`: a record has a newer format; errors of the store.
 pub(crate) fn scan(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,

@@ -95,7 +95,8 @@ pub(crate) const fn to_thousandths(score: u64) -> u64 {
     (score * 1_000) >> FRACTION_BITS
 }
 
-/// Selects the greatest items, at most `limit`, greatest first.
+/// Selects the greatest items, at most `limit`, greatest first. An item is a rank with a number; of
+/// equal ranks, the greater number is first.
 pub(crate) fn select_top(
     items: &mut dyn Iterator<Item = (u64, u64)>,
     limit: usize,

@@ -41,8 +41,8 @@ pub(super) const BLOCK_BYTES_ASSUMED: u32 = 20 << 10;
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct SegmentRef {
     pub(super) id: [u8; 8],
-    /// Merge level: 0 for a new segment; after a merge, one more than the inputs if all have one
-    /// level, else the greatest of theirs.
+    /// Merge level: 0 for a new segment. A merge of segments of one level gives the next level. A
+    /// merge of segments of several levels gives the greatest of these levels.
     pub(super) level: u32,
     pub(super) first_document: u64,
     pub(super) last_document: u64,
@@ -222,8 +222,8 @@ impl<'a> SegmentRoot<'a> {
         Some(u32::from(u16::from_be_bytes(*row)))
     }
 
-    /// Returns the numbers of the blocks that may contain a key: the last block that begins below
-    /// the key, and all blocks that begin with the key.
+    /// Returns the numbers of the blocks that may contain a key. These are the last block whose
+    /// first key is less, and all blocks whose first key is equal.
     pub(super) fn find_blocks(&self, key: u64) -> core::ops::Range<usize> {
         let count_while = |holds: &dyn Fn(u64) -> bool| {
             let (mut low, mut high) = (0, self.len());

@@ -45,7 +45,7 @@ impl SegmentBuilder {
         &self.collector.lengths
     }
 
-    /// Adds the next message. `features` must not have observed any of its texts.
+    /// Adds the next message. `features` must not have observed any text of the message.
     pub(super) fn add_message(&mut self, raw: &str, parts: &[Part], mut features: FeatureTerms) {
         let collector = &mut self.collector;
         collector.enter_unit(unit_of_message(collector.next_document()));

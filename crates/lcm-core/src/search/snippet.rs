@@ -11,8 +11,8 @@ use lcm_text::base::{json::JsonWriter, sort};
 
 /// Most characters of a snippet, including ellipses.
 pub(crate) const SNIPPET_CHARACTERS_MAX: usize = 200;
-/// Most bytes from the start of the first to the end of the last of the highlights that are weighed
-/// together.
+/// Most bytes of a range whose highlights are weighed together, from the start of the first
+/// highlight to the end of the last.
 const SPAN_BYTES_MAX: usize = 120;
 /// Most characters shown before the byte around which a snippet is built.
 const LEAD_CHARACTERS: usize = 40;
@@ -33,7 +33,8 @@ pub(crate) struct Highlight {
 }
 
 /// Finds the passage whose highlights (ascending) have the greatest total weight; of equal passages
-/// the first. Returns its weight and start byte; `None`: there are no highlights.
+/// the first. Returns weight and start byte of the passage; `None`: there are no highlights. Only
+/// the first 512 highlights are compared.
 pub(crate) fn find_best_passage(highlights: &[Highlight]) -> Option<(u64, usize)> {
     let highlights = highlights.get(..HIGHLIGHTS_MAX).unwrap_or(highlights);
     let mut best: Option<(u64, usize)> = None;

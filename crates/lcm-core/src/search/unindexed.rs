@@ -51,8 +51,9 @@ impl UnindexedMessages {
     ///
     /// # Errors
     ///
-    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing,
-    /// and the head has not changed; errors of the store.
+    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is damaged,
+    /// or is missing under an unchanged head; `unsupported`: a record has a newer format; errors of
+    /// the store.
     pub(crate) fn read(
         session: &mut StoreSession<'_>,
         history: &MessageHistory<'_>,

@@ -19,9 +19,8 @@ pub(crate) struct Call<'a> {
     /// Time in milliseconds since 1970, as the host gave it; 0 if the exported function takes no
     /// time.
     ///
-    /// A host's clock may run backwards, so a commit on the head stores the
-    /// [effective time](crate::storage::head::LoadedHead::effective_time) instead. Commands and
-    /// questions replace this value by the effective time.
+    /// A host's clock may run backwards. Stored times are this value; deadlines run by the
+    /// [clock](crate::storage::clock) of the conversation.
     pub(crate) now: Timestamp,
 }
 

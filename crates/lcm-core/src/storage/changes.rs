@@ -64,8 +64,8 @@ impl Changes {
         self.puts.push(Put { key: key.name().into(), value: None });
     }
 
-    /// Adds a write of `record` to the key of `read`, guarded by the value that was read: the
-    /// commit fails with `conflict` if the stored value has changed.
+    /// Adds a write of `record` to the key of `read`. The write is guarded by the value that was
+    /// read: the commit fails with `conflict` if the stored value has changed.
     ///
     /// # Errors
     ///

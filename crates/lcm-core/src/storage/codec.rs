@@ -94,8 +94,11 @@ fn deflate_if_smaller(plain: Vec<u8>, codec: u8) -> Vec<u8> {
     if value.len() < plain.len() { value } else { plain }
 }
 
-/// Inflates a payload that [`deflate_if_smaller`] deflated, if its declared length is at most
-/// 256 KiB.
+/// Inflates a payload that [`deflate_if_smaller`] deflated.
+///
+/// # Errors
+///
+/// `corrupt`: the declared length is over 256 KiB, or the stream does not inflate to this length.
 fn inflate_payload(key: &str, payload: &[u8]) -> Result<Vec<u8>> {
     let damaged = || Error::corrupt_store(format_args!("`{key}` cannot be inflated"));
     let (length, stream) = payload.split_first_chunk().ok_or_else(damaged)?;
@@ -139,7 +142,7 @@ pub(crate) fn decode<T: DeserializeOwned + SoundRecord>(key: &str, value: &[u8])
     decode_payload(key, &record_payload(key, value)?)
 }
 
-/// Returns the payload of a record, inflated if necessary.
+/// Returns the payload of a record, inflated if its codec says that it is deflated.
 #[inline(never)]
 fn record_payload<'v>(key: &str, value: &'v [u8]) -> Result<Cow<'v, [u8]>> {
     match value {
@@ -278,9 +281,9 @@ fn ensure_value_bounded(value: Vec<u8>) -> Result<Vec<u8>> {
 fn payload_of_codec<'a>(key: &str, value: &'a [u8], codec: u8) -> Result<&'a [u8]> {
     match value {
         [FORMAT, found, payload @ ..] if *found == codec => Ok(payload),
-        [FORMAT, found, ..] => {
-            Err(Error::corrupt_store(format_args!("`{key}` has codec {found}, expected {codec}")))
-        }
+        [FORMAT, found, ..] => Err(Error::corrupt_store(format_args!(
+            "`{key}` holds another kind of value: its codec byte is {found}, expected {codec}"
+        ))),
         [format, ..] if *format > FORMAT => Err(Error::not_supported(format_args!(
             "`{key}` has store format {format}; this engine reads at most format {FORMAT}"
         ))),

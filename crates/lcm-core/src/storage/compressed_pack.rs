@@ -141,8 +141,8 @@ pub(crate) struct CompressedPackBuilder {
 }
 
 impl CompressedPackBuilder {
-    /// Begins a pack at `seq_first`; `tokens_before` and `frontier` are the tokens of all earlier
-    /// messages and the running hash after them.
+    /// Begins a pack at `seq_first`. `tokens_before` are the tokens of all earlier messages,
+    /// `frontier` is the running hash after the last of these messages (zeros: there are none).
     pub(crate) fn new(
         seq_first: u64,
         dialect: Dialect,
@@ -275,8 +275,10 @@ fn inline_bytes(message: &StoredMessage) -> usize {
     }
 }
 
-/// Returns an upper bound of the bytes of a message in [`PackColumns`]: 64 for the fields of fixed
-/// number, 45 per part, and the placeholder and chunk lengths.
+/// Returns an upper bound of the bytes of a message in [`PackColumns`].
+///
+/// The bound is 64 for the fields that every message has and 45 per part. A text in chunks adds 64
+/// and 5 per chunk. A placeholder adds 32, its parts and its text or chunks.
 fn estimate_projection_bytes(message: &StoredMessage) -> usize {
     let chunk_bytes = |raw: &RawText| match raw {
         RawText::Inline(_) => 0,
@@ -383,7 +385,8 @@ impl CompressedPack {
         (self.header.seq_first, self.header.seq_first + u64::from(self.header.count) - 1)
     }
 
-    /// Returns whether the texts up to and including this message are inflated.
+    /// Returns whether the texts up to and including message `seq` are inflated. A seq after the
+    /// pack counts as the last message; a seq before the pack gives false.
     pub(crate) fn reaches_seq(&self, seq: u64) -> bool {
         let index = self.message_index(seq.min(self.seq_range().1));
         let end = index.and_then(|index| self.ends.get(index));
@@ -464,8 +467,9 @@ impl CompressedPack {
         Some((*self.times.get(index)?, self.columns.parts.get(index)?))
     }
 
-    /// Returns the last stored running hash before message `seq`, with the seq of the message that
-    /// the hash follows: a message in chunks of this pack, or else the message before the pack.
+    /// Returns the nearest running hash before message `seq` that this pack stores, with the seq of
+    /// the message that the hash follows. This message is a message of the pack whose text is in
+    /// chunks, or else the message before the pack.
     pub(crate) fn nearest_frontier_before(&self, seq: u64) -> (u64, [u8; 16]) {
         let first = self.header.seq_first;
         let known = self.columns.chunked_messages.iter().rev().find_map(|large| {

@@ -250,8 +250,9 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// `conflict`: a node is missing, and the head has changed; `corrupt`: a node is missing or
-    /// damaged; errors of the store.
+    /// `conflict`: a node is missing, and the head has changed; `corrupt`: a node is damaged, or is
+    /// missing under an unchanged head; `unsupported`: a node has a newer format; errors of the
+    /// store.
     pub(crate) fn load_items(
         &self,
         session: &mut StoreSession<'_>,

@@ -42,7 +42,7 @@ fn decode_id(key: &str, value: &[u8]) -> Result<String> {
 ///
 /// # Errors
 ///
-/// `corrupt`; errors of the store.
+/// `corrupt`: a record is damaged; `unsupported`: a record has a newer format; errors of the store.
 pub(crate) fn list_all_conversations(session: &mut StoreSession<'_>) -> Result<Vec<String>> {
     let mut ids: Vec<String> = Vec::new();
     session.scan_range(keys::NAMES_PREFIX, keys::NAMES_END, &mut |key, value| {
@@ -72,7 +72,7 @@ pub(crate) fn count_conversations(session: &mut StoreSession<'_>) -> Result<u64>
 ///
 /// # Errors
 ///
-/// `corrupt`; errors of the store.
+/// `corrupt`: a record is damaged; `unsupported`: a record has a newer format; errors of the store.
 pub(crate) fn next_conversation(
     session: &mut StoreSession<'_>,
     previous: Option<&ConversationKeys>,
@@ -86,12 +86,13 @@ pub(crate) fn next_conversation(
     decode_id(&entry.key, &entry.value).map(Some)
 }
 
-/// Reads the page after `cursor`, or the first page, with at most `count_max` conversations.
-/// Returns `None` if `cursor` does not begin as a key of this list does.
+/// Reads the page after `cursor`, or the first page if `cursor` is `None`. A page has at most
+/// `count_max` conversations, and may have fewer, even none, although more pages follow. Returns
+/// `None` if `cursor` does not begin as a key of this list does.
 ///
 /// # Errors
 ///
-/// `corrupt`; errors of the store.
+/// `corrupt`: a record is damaged; `unsupported`: a record has a newer format; errors of the store.
 pub(crate) fn read_conversation_page(
     session: &mut StoreSession<'_>,
     cursor: Option<&str>,
@@ -124,12 +125,13 @@ pub(crate) fn read_conversation_page(
     Ok(Some(ConversationPage { conversations: listed, cursor }))
 }
 
-/// Reads a page of the ids of conversations that are being deleted, with the cursor of the next
-/// page; `None`: the cursor is not a cursor of this list.
+/// Reads a page of the ids of conversations that are being deleted: the page after `cursor`, or the
+/// first page. Returns the ids and the cursor of the next page (`None`: this is the last page). The
+/// outer `None`: `cursor` is not a cursor of this list.
 ///
 /// # Errors
 ///
-/// `corrupt`; errors of the store.
+/// `corrupt`: a record is damaged; `unsupported`: a record has a newer format; errors of the store.
 pub(crate) fn read_deletion_page(
     session: &mut StoreSession<'_>,
     cursor: Option<&str>,

@@ -27,22 +27,17 @@ pub(crate) struct CursorBinding {
 }
 
 impl CursorBinding {
-    /// Binds cursors to the fields of a query and to what the grant of its caller covers.
-    ///
-    /// `equals` names the fields for people.
-    pub(crate) fn new(
-        fields: &[&[u8]],
-        permit: Option<&GrantAccess>,
-        equals: &'static str,
-    ) -> Self {
-        let grant = permit.map(GrantAccess::coverage_hash);
+    /// Binds cursors to the fields of a query and to what the grant of its caller covers; `None`:
+    /// the caller has no grant. `equals` names the fields in error texts.
+    pub(crate) fn new(fields: &[&[u8]], grant: Option<&GrantAccess>, equals: &'static str) -> Self {
+        let coverage = grant.map(GrantAccess::coverage_hash);
         let query = hash::hash_fields(fields);
         let bound =
-            hash::hash_fields(&[&query, grant.as_ref().map_or(&[], |covered| covered.as_slice())]);
+            hash::hash_fields(&[&query, coverage.as_ref().map_or(&[], |hash| hash.as_slice())]);
         Self {
             hash: hash::hex(&hash::hash_prefix::<HASH_BYTES>(&bound)),
             equals,
-            has_grant: grant.is_some(),
+            has_grant: coverage.is_some(),
         }
     }
 

@@ -7,13 +7,18 @@
 //! `openai-responses`, consecutive output items are one unit from the first item without text
 //! (reasoning, a call) on. The provider refuses reasoning without the item that follows.
 //!
-//! With a limit of 0 messages the tail is empty and no message is pinned. The tail is also empty if
-//! the context does not end with a run. Otherwise the newest unit of that run always belongs to the
-//! tail. An older unit joins if the limit of tokens holds, and if the limit of messages holds or
-//! the newest user message is not in the tail yet. The first unit that may not join ends the tail.
+//! The budget policy sets two limits of the tail: `fresh_tail_messages_max`, and
+//! `fresh_tail_tokens_max` (absent: no limit of tokens). With a limit of 0 messages the tail is
+//! empty and no message is pinned.
 //!
-//! If the newest user message is raw and lies before the tail, and message and tail together fit
-//! half of the budget, the message is pinned: it stays raw although later messages are compacted.
+//! The tail lies in the run that ends the context. If the context does not end with a run, the tail
+//! is empty, but a message may be pinned. Otherwise the newest unit always belongs to the tail,
+//! however large it is. The units before it join one by one. A unit joins if both limits hold with
+//! this unit. A unit also joins against the limit of messages, as long as the newest user message
+//! lies before the tail and in the run. The first unit that may not join ends the tail.
+//!
+//! The newest user message is pinned if it is raw, lies before the tail, and fits half of the
+//! budget together with the tail. A pinned message stays raw although later messages are compacted.
 
 use crate::storage::pack::PlacedMessage;
 use alloc::vec::Vec;
@@ -78,7 +83,7 @@ fn is_result(stored: &StoredMessage) -> bool {
         || (stored.role != Role::Assistant && stored.parts.iter().any(is_result))
 }
 
-/// Whether the open unit takes a result or an output item as its next message.
+/// What the open unit takes as its next message: a result, an output item, both or neither.
 #[derive(Clone, Copy, Debug, Default)]
 struct UnitContinuation {
     takes_results: bool,
@@ -97,7 +102,8 @@ pub(crate) struct UnitGrouper {
 }
 
 impl UnitGrouper {
-    /// Adds the next message; returns the unit before it if the message begins another unit.
+    /// Adds the next message. If the message begins another unit, returns the unit before the
+    /// message. `None`: the message joins the open unit, or is the first message.
     pub(crate) fn push(&mut self, placed: &PlacedMessage) -> Option<MessageUnit> {
         let (seq, stored) = (placed.seq, &*placed.stored);
         let tokens = u64::from(stored.tokens);
@@ -144,13 +150,14 @@ pub(crate) fn last_raw_run(items: &[ContextItem]) -> Option<MessageRun> {
     }
 }
 
-/// Finds the packs at the end of `run` that hold the tail, oldest first. The first unit of the tail
-/// may begin in an earlier pack.
+/// Finds the packs at the end of `run` that hold the tail, oldest first. The packs may also hold
+/// older messages. The first unit of the tail may begin in an earlier pack.
 ///
 /// # Errors
 ///
-/// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing, and
-/// the head has not changed; errors of the store.
+/// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is damaged, or is
+/// missing under an unchanged head; `unsupported`: a record has a newer format; errors of the
+/// store.
 pub(crate) fn find_tail_packs(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -188,8 +195,9 @@ pub(crate) fn find_tail_packs(
 ///
 /// # Errors
 ///
-/// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing, and
-/// the head has not changed; errors of the store.
+/// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is damaged, or is
+/// missing under an unchanged head; `unsupported`: a record has a newer format; errors of the
+/// store.
 pub(crate) fn compute_fresh_tail(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -213,13 +221,15 @@ pub(crate) fn compute_fresh_tail(
     Ok(FreshTail { pinned: find_pinned(history, items, &tail, policy.budget), ..tail })
 }
 
-/// Reads the messages of `run` in the packs `refs` up to seq `to`. If the first message may be
-/// inside a unit, reads older messages of the run back to the start of a unit.
+/// Reads the messages of `run` in the packs `refs` up to seq `to`; none if `refs` is empty. If the
+/// first message may be inside a unit, reads older messages too: back to the start of a unit, or to
+/// the start of the run.
 ///
 /// # Errors
 ///
-/// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing, and
-/// the head has not changed; errors of the store.
+/// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is damaged, or is
+/// missing under an unchanged head; `unsupported`: a record has a newer format; errors of the
+/// store.
 pub(crate) fn read_whole_units(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -248,7 +258,8 @@ pub(crate) fn read_whole_units(
 }
 
 /// Returns the index of the last output item, with a seq of at most `wanted`, that follows a
-/// message other than an output item. This item begins a unit, whatever precedes the messages.
+/// message other than an output item. Such an item begins a unit, whatever precedes `messages`.
+/// `None`: there is no such item.
 fn find_unit_start(messages: &[PlacedMessage], wanted: u64) -> Option<usize> {
     let before = messages.iter().skip(1).take_while(|placed| placed.seq <= wanted);
     let mut found = None;
@@ -289,7 +300,7 @@ fn select_tail(
 }
 
 /// Returns the newest user message if it is raw, lies before the tail, and fits half of the budget
-/// together with the tail.
+/// together with the tail. `None`: one of these conditions fails, or there is no user message.
 fn find_pinned(
     history: &MessageHistory<'_>,
     items: &[ContextItem],

@@ -2,7 +2,7 @@
 //!
 //! A commit that changes messages, summaries, context or lifecycle writes the head with the next
 //! revision, guarded by the old bytes of the head. A commit that loses a race writes nothing.
-//! Grants, questions and vectors have records that guard themselves. A head has at most 4 KiB: each
+//! Grants, questions and vectors have records that guard themselves. A head has at most 5 KiB: each
 //! of its lists has a bound in [`lcm_text::base::limits`].
 
 use crate::storage::records::session::{ArchiveCause, ArchiveRecord};
@@ -13,9 +13,11 @@ use serde::{Deserialize, Serialize};
 use crate::storage::{
     call::Call,
     changes::Changes,
+    clock::{Clock, ClockReading},
     codec::{self, SoundRecord},
     context::Context,
     keys::{self, ConversationKeys},
+    message_mark::{AcceptedList, MessageMark},
     pack::PackRef,
     record_key::{RecordKey, RecordReads, RecordValues},
     records::deferred::DeferredCompaction,
@@ -28,6 +30,7 @@ use lcm_text::{
         error::{Error, ErrorCode, Result},
         limits, time,
     },
+    message::meaning::MEANING_VERSION,
     types::api::Timestamp,
 };
 
@@ -58,19 +61,22 @@ pub(crate) struct CompletionLedger {
     pub(crate) saved_tokens: u64,
     /// Tokens that new sessions withdrew from the stored context.
     pub(crate) withdrawn_tokens: u64,
-    /// Start of the newest window of the spend limit. The next three fields count within this
-    /// window.
+    /// Start of the newest window of the spend limit, in ticks. The next three fields count within
+    /// this window.
     pub(crate) window_start: Timestamp,
     pub(crate) window_completions: u32,
     pub(crate) window_tokens: u64,
-    /// Rejected answers since the start of the window, the last accepted answer or the last pause.
+    /// Rejected answers since the latest of three times: the start of the window, the last accepted
+    /// answer and the last pause.
     pub(crate) window_rejected: u32,
-    /// End of a pause, in which no model is asked unless compaction is forced; 0: no pause.
+    /// End of a pause in ticks, in which no model is asked unless compaction is forced; 0: no
+    /// pause.
     pub(crate) paused_until: Timestamp,
 }
 
 /// The messages that segments of the search index cover: the first `messages` of the conversation.
-/// Those in `IndexManifest::unindexed` are covered, but searched without the index.
+/// Messages in `IndexManifest::unindexed` count as covered, but a search reads them without the
+/// index.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct IndexedExtent {
     pub(crate) messages: u64,
@@ -95,8 +101,8 @@ pub(crate) struct ConversationHead {
     pub(crate) origin: Option<ForkOrigin>,
     /// Number of commits that wrote the head.
     pub(crate) revision: u64,
-    /// Greatest `now` of all commits that wrote the head, in milliseconds since 1970.
-    pub(crate) time: Timestamp,
+    /// Clock of the commits that wrote the head, by which the deadlines of the conversation run.
+    pub(crate) clock: Clock,
     /// Number of messages, which is the seq of the newest message.
     pub(crate) messages: u64,
     pub(crate) raw_bytes: u64,
@@ -112,8 +118,17 @@ pub(crate) struct ConversationHead {
     pub(crate) compressed_through: u64,
     /// Running hash after the last message in compressed packs.
     pub(crate) compressed_frontier: [u8; 16],
-    /// Beginnings of the hashes of the newest messages, at most 118, oldest first.
-    pub(crate) recent_hashes: Vec<[u8; 12]>,
+    /// Version of the rules of the marks and hashes of the two fields below.
+    pub(crate) meaning_version: u32,
+    /// Marks of the newest messages, oldest first.
+    pub(crate) recent_marks: Vec<MessageMark>,
+    /// The lists that were accepted last, oldest first.
+    pub(crate) accepted_lists: Vec<AcceptedList>,
+    /// Seqs, ascending, of messages other than the first with which lists of the host began: lists
+    /// that shared nothing with the line, and those of append mode `new`.
+    pub(crate) list_starts: Vec<u64>,
+    /// Seq of the newest message that append mode `new` stored; 0: none.
+    pub(crate) appended_new: u64,
     pub(crate) recent_batches: Vec<BatchRecord>,
     pub(crate) ledger: CompletionLedger,
     pub(crate) indexed: IndexedExtent,
@@ -139,15 +154,15 @@ impl SoundRecord for ConversationHead {
             newest_user_seq,
         ]) && self.raw_bytes < 1 << 50
             && self.compressed_through <= self.messages
-            && self.time <= time::MS_MAX
+            && self.clock.is_sound()
             && self.indexed.messages <= self.messages
             && self.indexed.raw_bytes <= self.raw_bytes
-            && ledger.window_start <= time::MS_MAX
-            && ledger.paused_until < 1 << 60
+            && ledger.window_start.max(ledger.paused_until) < 1 << 60
             && ledger.saved_tokens.max(ledger.withdrawn_tokens) < 1 << 60
             && ledger.completions.max(ledger.window_tokens) < 1 << 60
             && ledger.input_tokens.max(ledger.output_tokens) < 1 << 60
             && self.packs.iter().all(SoundRecord::is_sound)
+            && self.list_starts.iter().chain([&self.appended_new]).all(|seq| *seq <= self.messages)
             && self.archived.is_none_or(|archived| archived.is_sound())
             && self.deferred.is_none_or(|debt| debt.is_sound())
             && self.context.is_sound()
@@ -171,7 +186,7 @@ impl ConversationHead {
             conversation: conversation.into(),
             origin: None,
             revision: 0,
-            time: 0,
+            clock: Clock::default(),
             messages: 0,
             raw_bytes: 0,
             raw_tokens: 0,
@@ -182,7 +197,11 @@ impl ConversationHead {
             packs: Vec::new(),
             compressed_through: 0,
             compressed_frontier: [0; 16],
-            recent_hashes: Vec::new(),
+            meaning_version: MEANING_VERSION,
+            recent_marks: Vec::new(),
+            accepted_lists: Vec::new(),
+            list_starts: Vec::new(),
+            appended_new: 0,
             recent_batches: Vec::new(),
             ledger: CompletionLedger::default(),
             indexed: IndexedExtent::default(),
@@ -200,8 +219,10 @@ impl LoadedHead {
     ///
     /// # Errors
     ///
-    /// `corrupt`: the head is damaged or names another conversation; `unsupported`: the store has a
-    /// newer format; `denied`: the conversation is being deleted; errors of the store.
+    /// - `corrupt`: the head is damaged or names another conversation.
+    /// - `unsupported`: the store has a newer format.
+    /// - `denied`: the conversation is being deleted.
+    /// - Errors of the store.
     pub(crate) fn read_with_keys(
         session: &mut StoreSession<'_>,
         keys: &ConversationKeys,
@@ -241,8 +262,7 @@ impl LoadedHead {
     ///
     /// # Errors
     ///
-    /// `corrupt`: the head is damaged or names another conversation; `unsupported`: the store has a
-    /// newer format; errors of the store.
+    /// Errors of [`Self::read_with_keys`].
     pub(crate) fn open(session: &mut StoreSession<'_>, call: Call<'_>) -> Result<Self> {
         Self::load_head(session, call.keys, call.conversation)
     }
@@ -251,8 +271,7 @@ impl LoadedHead {
     ///
     /// # Errors
     ///
-    /// `corrupt`: the head is damaged or names another conversation; `unsupported`: the store has a
-    /// newer format; `not-found`: the conversation does not exist; errors of the store.
+    /// `not-found`: the conversation does not exist; errors of [`Self::read_with_keys`].
     pub(crate) fn open_existing(session: &mut StoreSession<'_>, call: Call<'_>) -> Result<Self> {
         Self::open(session, call)?.require_existing()
     }
@@ -261,8 +280,7 @@ impl LoadedHead {
     ///
     /// # Errors
     ///
-    /// `corrupt`: the head is damaged or names another conversation; `unsupported`: the store has a
-    /// newer format; errors of the store.
+    /// Errors of [`Self::read_with_keys`].
     pub(crate) fn open_with_records(
         session: &mut StoreSession<'_>,
         call: Call<'_>,
@@ -277,8 +295,7 @@ impl LoadedHead {
     ///
     /// # Errors
     ///
-    /// `corrupt`: the head is damaged or names another conversation; `unsupported`: the store has a
-    /// newer format; errors of the store.
+    /// Errors of [`Self::read_with_keys`].
     pub(crate) fn load_head(
         session: &mut StoreSession<'_>,
         keys: &ConversationKeys,
@@ -291,8 +308,7 @@ impl LoadedHead {
     ///
     /// # Errors
     ///
-    /// `corrupt`: the head is damaged or names another conversation; `unsupported`: the store has a
-    /// newer format; `not-found`: the conversation does not exist; errors of the store.
+    /// `not-found`: the conversation does not exist; errors of [`Self::read_with_keys`].
     pub(crate) fn load_existing(
         session: &mut StoreSession<'_>,
         keys: &ConversationKeys,
@@ -328,26 +344,19 @@ impl LoadedHead {
         Err(Self::missing_error(&self.head.conversation))
     }
 
-    /// Returns the effective time of a call: the later of `now` and the time of the head.
+    /// Reads the clock of the conversation at the `now` of a call.
     ///
     /// # Errors
     ///
-    /// `invalid-input`: `now` is after the year 9999; stored, it would stop the conversation's
-    /// clock.
-    pub(crate) fn effective_time(&self, now: Timestamp) -> Result<Timestamp> {
-        if now > time::MS_MAX {
-            return Err(Error::invalid_input(format_args!(
-                "`now` is in milliseconds since 1970 and must be at most {} (the year 9999), got \
-                 {now}",
-                time::MS_MAX
-            )));
-        }
-        Ok(now.max(self.head.time))
+    /// `invalid-input`: `now` is after the year 9999.
+    pub(crate) fn read_clock(&self, now: Timestamp) -> Result<ClockReading> {
+        ensure_time(now)?;
+        Ok(self.head.clock.read_at(now))
     }
 
     /// Commits the changed head, its journal entry and `changes`; returns the new head. This must
-    /// be the last store call of an exported call. Head and entry get the effective time of the
-    /// call.
+    /// be the last store call of an exported call. The head gets the clock at the time of the call,
+    /// the entry gets this time.
     ///
     /// # Errors
     ///
@@ -391,12 +400,12 @@ impl LoadedHead {
         changes: &mut Changes,
     ) -> Result<ConversationHead> {
         let keys = call.keys;
-        let time = self.effective_time(call.now)?;
+        let clock = self.read_clock(call.now)?.clock;
         let mut head = self.head;
-        head.time = head.time.max(time);
+        head.clock = clock;
         head.revision += 1;
         let puts = &mut changes.puts;
-        let entry = codec::encode(&JournalEntry { time, act })?;
+        let entry = codec::encode(&JournalEntry { time: call.now, act })?;
         puts.push(Put { key: keys.journal_key(head.revision), value: Some(entry) });
         if self.bytes.is_none() {
             let name = (head.tenant.as_str(), head.conversation.as_str());
@@ -413,6 +422,21 @@ impl LoadedHead {
     pub(crate) fn add_guard(self, call: Call<'_>, changes: &mut Changes) {
         changes.guards.push(Guard { key: call.keys.head_key(), value: self.bytes });
     }
+}
+
+/// Refuses a time after the year 9999.
+///
+/// # Errors
+///
+/// `invalid-input`: `now` is later.
+pub(crate) fn ensure_time(now: Timestamp) -> Result<()> {
+    if now <= time::MS_MAX {
+        return Ok(());
+    }
+    Err(Error::invalid_input(format_args!(
+        "`now` is in milliseconds since 1970 and must be at most {} (the year 9999), got {now}",
+        time::MS_MAX
+    )))
 }
 
 /// Builds the refusal of a call on a conversation that is being deleted.
@@ -442,11 +466,14 @@ impl JournalEntry {
     }
 }
 
-/// The action of a commit that wrote the head. The index of a case is stored.
+/// The action of a commit that wrote the head. The store holds the index of the case, so the order
+/// of the cases must not change.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) enum JournalAction {
     /// Stored messages.
     Append { seq_first: u64, count: u32 },
+    /// Stored messages and changed the line before them; `before` is the earlier context root.
+    Branch { seq_first: u64, count: u32, before: Context },
     /// Stored the piece of a large text that begins at the byte `offset`.
     Stage { sha256: [u8; 32], offset: u64 },
     /// Replaced sources by their summary; `before` is the earlier context root.
@@ -474,6 +501,8 @@ pub(crate) enum JournalAction {
     Usage,
     /// Set or removed the focus brief.
     Focus,
+    /// Stored the clock, beside a grant that ends by it.
+    Clock,
     /// Removed that models were asked for provisional summaries again in vain.
     Resummarize,
 }
@@ -513,7 +542,7 @@ mod tests {
     /// Goal: a head has at most 4 KiB. Method: every list at its bound, every number beyond any
     /// real conversation.
     #[test]
-    fn a_head_with_every_list_full_has_at_most_4_kib() {
+    fn a_head_with_every_list_full_has_at_most_5_kib() {
         let far = 1u64 << 34;
         // Tokens of a message, completions of ten minutes and messages of a list are fewer.
         let many = (1 << 28) - 1;
@@ -529,23 +558,29 @@ mod tests {
         let mut head = ConversationHead::new(&"x".repeat(limits::CONVERSATION_BYTES_MAX));
         head.origin = Some(ForkOrigin { conversation: [255; 16], revision: far, seq: far });
         head.revision = far;
-        head.time = 253_402_300_799_999;
+        // A thousand years of steps back.
+        head.clock = Clock { time: 253_402_300_799_999, ahead: 1 << 45 };
         head.indexed = IndexedExtent { messages: far, raw_bytes: 1 << 45 };
         head.family = Some([255; 16]);
         let (cause, successor) = (ArchiveCause::ManualReset, Some([255; 16]));
-        head.archived = Some(ArchiveRecord { cause, time: head.time, successor });
+        head.archived = Some(ArchiveRecord { cause, time: head.clock.time, successor });
         (head.messages, head.raw_bytes, head.raw_tokens) = (far, 1 << 45, 1 << 39);
         head.newest_user = Some(UserMessageRef { seq: far, tokens: many });
         (head.summaries, head.compressed_through) = (far, far);
         head.packs = alloc::vec![pack; limits::RECENT_PACKS_MAX];
-        head.recent_hashes = alloc::vec![[255; 12]; limits::RECENT_HASHES_MAX];
+        let mark = MessageMark { meaning: [255; 8], id: [255; 4], call: [255; 4] };
+        head.recent_marks = alloc::vec![mark; limits::RECENT_MARKS_MAX];
+        let list = AcceptedList { hash: [255; 16], seq_last: far, seq_seen: far };
+        head.accepted_lists = alloc::vec![list; limits::ACCEPTED_LISTS_MAX];
+        head.list_starts = alloc::vec![far; limits::LIST_STARTS_MAX];
+        head.appended_new = far;
         let mark = BatchRecord { hash: [255; 12], consumed: 2_000_100 };
         head.recent_batches = alloc::vec![mark; limits::RECENT_BATCHES_MAX];
         head.ledger = CompletionLedger {
             completions: far,
             input_tokens: 1 << 43,
             output_tokens: 1 << 43,
-            window_start: head.time,
+            window_start: 1 << 48,
             window_completions: many,
             window_tokens: 1 << 43,
             saved_tokens: 1 << 43,
@@ -554,9 +589,9 @@ mod tests {
             paused_until: 1 << 50,
         };
         head.deferred = Some(DeferredCompaction {
-            since: head.time,
+            since: head.clock.time,
             failures: many,
-            next_attempt_at: head.time,
+            next_attempt_at: 1 << 48,
             exhausted_tokens: Some(1 << 43),
         });
         head.remakes = 12_288;
@@ -573,6 +608,6 @@ mod tests {
             })
         });
         let bytes = codec::encode(&head).unwrap().len();
-        assert!(bytes <= 4 << 10, "{bytes}");
+        assert!(bytes <= 5 << 10, "{bytes}");
     }
 }

@@ -1,8 +1,9 @@
 //! Reads of stored messages by seq: from the head and the directory to packs and chunks.
 //!
 //! In: a head and seqs. Out: messages with their texts. All operations read messages through this
-//! module. The head lists the newest packs, directory nodes the older packs. The number of the node
-//! of a seq is (seq - 1) / 1,024, so a lookup costs the same in any history.
+//! module. The head lists the newest packs, directory nodes the older packs. The node of a seq has
+//! the number (seq - 1) / 1,024, rounded down. So the cost of a lookup does not grow with the
+//! history.
 
 use alloc::{borrow::Cow, rc::Rc, string::String, vec::Vec};
 
@@ -114,8 +115,9 @@ impl<'a> MessageHistory<'a> {
         session.prefetch_records(self.keys, &context_nodes, directory_nodes)
     }
 
-    /// Returns the seq of the first message in the packs that the head lists; if the head lists no
-    /// pack, the seq after the newest message. The directory lists the packs of older messages.
+    /// Returns the seq of the first message in the packs that the head lists. If the head lists no
+    /// pack, returns the seq after the newest message. The directory lists the packs of older
+    /// messages.
     pub(crate) fn recent_seq_first(&self) -> u64 {
         self.head.packs.first().map_or(self.head.messages + 1, |pack| pack.seq_first)
     }
@@ -125,8 +127,9 @@ impl<'a> MessageHistory<'a> {
     ///
     /// # Errors
     ///
-    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing,
-    /// and the head has not changed; errors of the store.
+    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is damaged,
+    /// or is missing under an unchanged head; `unsupported`: a record has a newer format; errors of
+    /// the store.
     pub(crate) fn find_pack_refs(
         &self,
         session: &mut StoreSession<'_>,
@@ -167,8 +170,9 @@ impl<'a> MessageHistory<'a> {
     ///
     /// # Errors
     ///
-    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing,
-    /// or the packs do not hold every seq once; errors of the store.
+    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is damaged,
+    /// or is missing under an unchanged head, or the packs do not hold every seq once;
+    /// `unsupported`: a record has a newer format; errors of the store.
     pub(crate) fn read_messages(
         &self,
         session: &mut StoreSession<'_>,
@@ -184,8 +188,9 @@ impl<'a> MessageHistory<'a> {
     ///
     /// # Errors
     ///
-    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing or
-    /// damaged; errors of the store.
+    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is damaged,
+    /// or is missing under an unchanged head; `unsupported`: a record has a newer format; errors of
+    /// the store.
     pub(crate) fn read_page(
         &self,
         session: &mut StoreSession<'_>,
@@ -202,8 +207,9 @@ impl<'a> MessageHistory<'a> {
     ///
     /// # Errors
     ///
-    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing or
-    /// damaged, or the packs do not hold every seq once; errors of the store.
+    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is damaged,
+    /// or is missing under an unchanged head, or the packs do not hold every seq once;
+    /// `unsupported`: a record has a newer format; errors of the store.
     pub(crate) fn read_messages_of_packs(
         &self,
         session: &mut StoreSession<'_>,
@@ -242,12 +248,14 @@ impl<'a> MessageHistory<'a> {
         Ok(out)
     }
 
-    /// Returns the pack of a reference: from the cache, or decoded from `value` and then cached.
+    /// Returns the pack of a reference: from the cache, or decoded from `value` and then cached. If
+    /// `value` holds another pack, such as a stale one, the pack is read from the store.
     ///
     /// # Errors
     ///
-    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing or
-    /// damaged; errors of the store.
+    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is damaged,
+    /// or is missing under an unchanged head; `unsupported`: a record has a newer format; errors of
+    /// the store.
     pub(crate) fn load_pack(
         &self,
         session: &mut StoreSession<'_>,
@@ -258,14 +266,16 @@ impl<'a> MessageHistory<'a> {
     }
 
     /// Returns the opened compressed pack of a reference, with at least the texts up to message
-    /// `to`: from the cache, or opened from `value` and then cached.
+    /// `to`. The pack comes from the cache, or is opened from `value` and then cached. If `value`
+    /// holds another pack, such as a stale one, the pack is read from the store.
     ///
     /// If the cached pack has too few texts, the pack is opened anew with all its texts.
     ///
     /// # Errors
     ///
-    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing or
-    /// damaged; errors of the store.
+    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is damaged,
+    /// or is missing under an unchanged head; `unsupported`: a record has a newer format; errors of
+    /// the store.
     pub(crate) fn open_compressed_pack(
         &self,
         session: &mut StoreSession<'_>,
@@ -303,8 +313,9 @@ impl<'a> MessageHistory<'a> {
     ///
     /// # Errors
     ///
-    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing or
-    /// damaged; errors of the store.
+    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is damaged,
+    /// or is missing under an unchanged head; `unsupported`: a record has a newer format; errors of
+    /// the store.
     pub(crate) fn frontier_at(&self, session: &mut StoreSession<'_>, seq: u64) -> Result<[u8; 16]> {
         let placed = self.read_messages(session, seq, seq)?;
         self.frontier_of_message(session, placed.first())
@@ -314,8 +325,9 @@ impl<'a> MessageHistory<'a> {
     ///
     /// # Errors
     ///
-    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing or
-    /// damaged; errors of the store.
+    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is damaged,
+    /// or is missing under an unchanged head; `unsupported`: a record has a newer format; errors of
+    /// the store.
     pub(crate) fn frontier_of_message(
         &self,
         session: &mut StoreSession<'_>,
@@ -346,8 +358,9 @@ impl<'a> MessageHistory<'a> {
     ///
     /// # Errors
     ///
-    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing or
-    /// damaged; errors of the store.
+    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is damaged,
+    /// or is missing under an unchanged head; `unsupported`: a record has a newer format; errors of
+    /// the store.
     pub(crate) fn read_messages_at(
         &self,
         session: &mut StoreSession<'_>,
@@ -404,14 +417,16 @@ impl<'a> MessageHistory<'a> {
 
     /// Calls `each` for the messages in these ranges of seqs, in order.
     ///
-    /// The ranges include both ends, ascend and do not overlap. A text in chunks is read and
-    /// joined. One host call reads up to 768 KiB of packs. Packs that are not compressed do not
-    /// enter the cache. A compressed pack enters the cache, opened up to its last visited message.
+    /// The ranges include both ends, ascend and do not overlap; seqs outside the history are
+    /// ignored. A text in chunks is read and joined. One host call reads up to 768 KiB of packs.
+    /// Packs that are not compressed do not enter the cache. A compressed pack enters the cache,
+    /// opened up to its last visited message.
     ///
     /// # Errors
     ///
-    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing or
-    /// damaged; errors of the store; errors of `each`.
+    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is damaged,
+    /// or is missing under an unchanged head; `unsupported`: a record has a newer format; errors of
+    /// the store; errors of `each`.
     pub(crate) fn visit_messages(
         &self,
         session: &mut StoreSession<'_>,
@@ -498,6 +513,7 @@ impl<'a> MessageHistory<'a> {
     }
 
     /// Reads into the cache the chunks that hold the bytes from `from` to before `to` of a text.
+    /// Does nothing for a text that is not in chunks.
     ///
     /// # Errors
     ///
@@ -526,8 +542,9 @@ impl<'a> MessageHistory<'a> {
     ///
     /// # Errors
     ///
-    /// `conflict`: a chunk is missing, and the head has changed; `corrupt`: a chunk is missing or
-    /// damaged; errors of the store.
+    /// `conflict`: a chunk is missing, and the head has changed; `corrupt`: a chunk is damaged, or
+    /// is missing under an unchanged head; `unsupported`: a chunk has a newer format; errors of the
+    /// store.
     pub(crate) fn read_chunk(
         &self,
         session: &mut StoreSession<'_>,
@@ -553,8 +570,9 @@ impl<'a> MessageHistory<'a> {
     ///
     /// # Errors
     ///
-    /// `conflict`: a chunk is missing, and the head has changed; `corrupt`: a chunk is missing or
-    /// damaged; errors of the store.
+    /// `conflict`: a chunk is missing, and the head has changed; `corrupt`: a chunk is damaged, or
+    /// is missing under an unchanged head; `unsupported`: a chunk has a newer format; errors of the
+    /// store.
     pub(crate) fn read_text<'s>(
         &self,
         session: &mut StoreSession<'_>,
@@ -564,12 +582,13 @@ impl<'a> MessageHistory<'a> {
     }
 
     /// Returns the text that contexts and summaries render for a message: the text of its
-    /// placeholder if the message has a placeholder, else its raw text.
+    /// placeholder, or its raw text if it has no placeholder.
     ///
     /// # Errors
     ///
-    /// `conflict`: a chunk is missing, and the head has changed; `corrupt`: a chunk is missing or
-    /// damaged; errors of the store.
+    /// `conflict`: a chunk is missing, and the head has changed; `corrupt`: a chunk is damaged, or
+    /// is missing under an unchanged head; `unsupported`: a chunk has a newer format; errors of the
+    /// store.
     pub(crate) fn read_rendered_text<'s>(
         &self,
         session: &mut StoreSession<'_>,
@@ -637,8 +656,8 @@ fn chunk_keys(keys: &ConversationKeys, sha256: &[u8; 32], chunks: &[u32]) -> Vec
 ///
 /// # Errors
 ///
-/// `conflict`: a chunk is missing, and the head has changed; `corrupt`: a chunk is missing or
-/// damaged; errors of the store.
+/// `conflict`: a chunk is missing, and the head has changed; `corrupt`: a chunk is damaged, or is
+/// missing under an unchanged head; `unsupported`: a chunk has a newer format; errors of the store.
 fn join_chunks(
     session: &mut StoreSession<'_>,
     keys: &ConversationKeys,

@@ -96,7 +96,8 @@ impl ConversationKeys {
         format!("msg_{}{seq:010x}", hex(&self.id_tag))
     }
 
-    /// Parses the seq in a printed id; `None`: the text is no message id of this conversation.
+    /// Parses the seq in a printed id, without a check that this message exists. `None`: the text
+    /// is no message id, or the message id of another conversation.
     pub(crate) fn parse_message_id(&self, name: &str) -> Option<u64> {
         let digits = name.strip_prefix("msg_")?.strip_prefix(hex(&self.id_tag).as_str())?;
         if digits.len() != 10 || decode_hex(digits).is_none() {
@@ -120,7 +121,8 @@ impl ConversationKeys {
         format!("{DELETIONS_PREFIX}{}", self.root)
     }
 
-    /// Returns the key of the journal entry that tells one life of the id from the next.
+    /// Returns the key of the life: the first journal entry, by which a conversation differs from a
+    /// later conversation with the same id.
     pub(crate) fn life_key(&self) -> String {
         self.journal_key(1)
     }
@@ -179,7 +181,7 @@ impl ConversationKeys {
 
     /// Returns the key of the remakes of provisional summaries.
     pub(crate) fn remakes_key(&self) -> String {
-        format!("{}/w", self.root)
+        format!("{}/r", self.root)
     }
 
     /// Returns the key of a context node, from the revision that wrote it and its number there.
@@ -216,6 +218,11 @@ impl ConversationKeys {
         format!("{}/e", self.root)
     }
 
+    /// Returns the key of the record of summaries by depth.
+    pub(crate) fn summary_counts_key(&self) -> String {
+        format!("{}/n", self.root)
+    }
+
     /// Returns the key of the focus brief.
     pub(crate) fn focus_key(&self) -> String {
         format!("{}/y", self.root)
@@ -244,6 +251,11 @@ impl ConversationKeys {
     /// Returns the key of a block of doc values.
     pub(crate) fn column_key(&self, corpus: char, kind: char, number: u32) -> String {
         format!("{}/q{corpus}{kind}{number:08x}", self.root)
+    }
+
+    /// Returns the key of the record of the withdrawn messages.
+    pub(crate) fn withdrawals_key(&self) -> String {
+        format!("{}/w", self.root)
     }
 
     /// Returns the key of the record of the conversation's vectors.
@@ -345,8 +357,8 @@ mod tests {
     }
 
     /// Goal: the table in docs/store-format.md lists exactly the keys of this module. Method:
-    /// compares a key of each function with the rows. To find a function without a key in this
-    /// test, the letters in the text of this file are compared with the letters in the rows.
+    /// compares a key of each function with the rows. The letters in the text of this file must
+    /// equal the letters in the rows, so that no function is without a key in this test.
     #[test]
     fn the_document_draws_every_key() {
         let (_, table) = include_str!("../../../../docs/store-format.md")
@@ -379,6 +391,7 @@ mod tests {
             keys.calibration_key("m"),
             keys.usage_key(),
             keys.focus_key(),
+            keys.summary_counts_key(),
             keys.grants_key(),
             keys.ask_key(),
             keys.journal_key(7),
@@ -386,6 +399,7 @@ mod tests {
             keys.segment_key(&[7; 8]),
             keys.segment_block_key(&[7; 8], 7),
             keys.column_key('m', 'l', 7),
+            keys.withdrawals_key(),
             keys.vectors_key(),
             keys.vector_key('m', 's', 7),
         ];

@@ -1,8 +1,8 @@
-//! Links of a conversation, and the guard that it and the conversations it names live.
+//! Links between conversations, and guards against the deletion of a linked conversation.
 //!
 //! In: a conversation and the others that a commit is about to name in its records. Out: the
-//! guards and the missing links of that commit. A deletion follows the links
-//! (`docs/store-format.md`, *Deletion*).
+//! missing links, and guards by which the commit fails if one of them is deleted. A deletion
+//! follows the links (`docs/store-format.md`, *Deletion*).
 
 use alloc::{string::String, vec::Vec};
 
@@ -12,7 +12,8 @@ use crate::storage::{
 };
 use lcm_text::base::error::{Error, Result};
 
-/// The lives of a conversation and of others that its records are about to name.
+/// A conversation and the others that its records are about to name, each with its life: the first
+/// journal entry, which a deletion removes.
 pub(crate) struct ConversationLinks {
     /// The conversation that names the others, first, then the others.
     conversations: Vec<LinkedConversation>,
@@ -54,7 +55,7 @@ impl ConversationLinks {
     ///
     /// # Errors
     ///
-    /// `invalid-input`: an id; errors of the store.
+    /// `invalid-input`: one of `others` is no id; errors of the store.
     pub(crate) fn read<'n>(
         session: &mut StoreSession<'_>,
         call: Call<'_>,
@@ -83,11 +84,11 @@ impl ConversationLinks {
         Ok(Self { conversations })
     }
 
-    /// Refuses a conversation that was deleted.
+    /// Refuses the commit if one of the conversations has no life.
     ///
     /// # Errors
     ///
-    /// `conflict`.
+    /// `conflict`: a conversation was deleted, is being deleted or never existed.
     pub(crate) fn ensure_alive(&self) -> Result<()> {
         match self.conversations.iter().find(|one| one.life.is_none()) {
             None => Ok(()),
@@ -97,11 +98,11 @@ impl ConversationLinks {
         }
     }
 
-    /// Adds the guards that every conversation lives, and the missing links.
+    /// Adds a guard on the life of every conversation, and the missing links in both directions.
     ///
     /// # Errors
     ///
-    /// `conflict`: a conversation was deleted.
+    /// `conflict`: a conversation was deleted, is being deleted or never existed.
     pub(crate) fn add_to(self, changes: &mut Changes) -> Result<()> {
         self.ensure_alive()?;
         let mut all = self.conversations.into_iter();

@@ -5,6 +5,7 @@
 
 pub(crate) mod call;
 pub(crate) mod changes;
+pub(crate) mod clock;
 pub(crate) mod codec;
 pub(crate) mod compressed_pack;
 pub(crate) mod context;
@@ -15,6 +16,7 @@ pub(crate) mod head;
 pub(crate) mod history;
 pub(crate) mod keys;
 pub(crate) mod links;
+pub(crate) mod message_mark;
 pub(crate) mod pack;
 pub(crate) mod pack_compaction;
 pub(crate) mod payload_text;

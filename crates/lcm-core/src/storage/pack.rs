@@ -65,7 +65,7 @@ pub(crate) struct StoredMessage {
     /// [`lcm_text::base::derivation_version`].
     pub(crate) derivation_version: u32,
     pub(crate) role: Role,
-    /// Time that the message gives, or else the effective time of its commit.
+    /// Time that the message gives, or else the time of the call that stored it.
     pub(crate) time: Timestamp,
     /// Tokens of the message in a context: of the placeholder, if there is one, else of the
     /// message.

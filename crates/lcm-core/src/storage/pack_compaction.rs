@@ -28,8 +28,9 @@ const READ_BYTES_MAX: u32 = 448 << 10;
 /// Most directory nodes whose packs one commit compresses. Only tiny messages spread over more
 /// nodes.
 const NODES_MAX: u64 = 4;
-/// Number of packs in one compressed pack with which it may end at the next aligned seq, however
-/// small it is. The bound exists because each replaced pack costs the commit one deletion.
+/// Most packs that a compressed pack replaces before it ends. A compressed pack with messages of
+/// this many packs ends at the next aligned seq, however small it is. The reason: each replaced
+/// pack costs the commit one deletion.
 const PACKS_MAX: usize = 64;
 /// Bytes of a commit that pack compaction leaves for records that the commit adds later.
 const COMMIT_BYTES_LEFT: usize = 64 << 10;
@@ -50,8 +51,9 @@ pub(crate) struct PackCompactionInput {
 ///
 /// # Errors
 ///
-/// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing, and
-/// the head has not changed; errors of the store.
+/// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is damaged, or is
+/// missing under an unchanged head; `unsupported`: a record has a newer format; errors of the
+/// store.
 pub(crate) fn list_pack_keys(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -73,8 +75,8 @@ fn is_node_stored(history: &MessageHistory<'_>, node: u64) -> bool {
     node * limits::DIRECTORY_SPAN + 1 < history.recent_seq_first()
 }
 
-/// Selects the packs after the compressed packs up to seq `until`, as many as one commit may read;
-/// none if they are too few to end a compressed pack.
+/// Selects the packs after the compressed packs up to seq `until`, as many as one commit may read.
+/// Returns no packs if the packs are too few to fill a compressed pack.
 fn select_pack_refs(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -106,8 +108,9 @@ fn select_pack_refs(
 ///
 /// # Errors
 ///
-/// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing, and
-/// the head has not changed, or a pack does not match its reference; errors of the store.
+/// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is damaged, or is
+/// missing under an unchanged head, or a pack does not match its reference; `unsupported`: a record
+/// has a newer format; errors of the store.
 pub(crate) fn read_compactable_packs(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -180,7 +183,7 @@ impl ClosedPacks {
 
 impl PackCompactionInput {
     /// Compresses as many packs as fit the commit beside `puts`; changes the head and returns the
-    /// puts to add. Returns none if no compressed pack can end.
+    /// puts to add. If no compressed pack can end, changes nothing and returns no puts.
     ///
     /// # Errors
     ///

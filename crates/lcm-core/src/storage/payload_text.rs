@@ -25,9 +25,10 @@ pub(crate) struct PayloadPart<'a> {
     pub(crate) written_bytes_max: u64,
 }
 
-/// Passes the decoded text of a part of a payload to `take`, piece by piece, until `take` returns
-/// false. Returns the bytes of raw text that were read, and whether the payload was passed to its
-/// end.
+/// Passes the decoded text of a part of a payload to `take`, piece by piece. Stops when `take`
+/// returns false, or when [`PayloadPart::written_bytes_max`] bytes were read. Returns the bytes of
+/// raw text that were read, and whether the payload was passed to its end. The end does not count
+/// if `take` returned false for a piece.
 ///
 /// # Errors
 ///
@@ -64,8 +65,14 @@ pub(crate) fn for_each_text(
     Ok((read, is_complete))
 }
 
-/// Passes the raw text of message `seq` from byte `from` to before byte `to` to `take`, chunk by
-/// chunk, with whether the chunk is the last. Stops when `take` returns false.
+/// Passes a range of the raw text of message `seq` to `take`, chunk by chunk: from byte `from` to
+/// before byte `to`. The second argument of `take` says whether the chunk is the last. Stops when
+/// `take` returns false.
+///
+/// # Errors
+///
+/// `corrupt`: the message does not exist, or the range does not lie on character boundaries; errors
+/// of the reads of [`MessageHistory`].
 pub(crate) fn for_each_message_chunk(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,

@@ -149,8 +149,9 @@ pub(crate) struct IdLookup<'a> {
 ///
 /// # Errors
 ///
-/// `not-found`: no conversation has the id; `denied`: no conversation has the id, and the grant
-/// covers only some summaries; errors of `ask` and of the store.
+/// - `not-found`: no conversation has the id.
+/// - `denied`: no conversation has the id, and the grant covers only some summaries.
+/// - Errors of `ask` and of the store.
 pub(crate) fn find_in_family<T>(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -167,7 +168,11 @@ pub(crate) fn find_in_family<T>(
     let mut others = match permit {
         Some(permit) => permit.list_conversations(session)?,
         None => {
-            let head = LoadedHead::open(session, call)?.head;
+            let loaded = LoadedHead::open(session, call)?;
+            if !all_conversations {
+                loaded.ensure_exists()?;
+            }
+            let head = loaded.head;
             let members = match head.family {
                 Some(family) => list_other_members(session, family, call.conversation)?,
                 None => Vec::new(),
@@ -194,8 +199,8 @@ pub(crate) fn find_in_family<T>(
 
 /// Returns those of `others` that have the summary or file, or to which the message id belongs.
 ///
-/// For a message id, a listed conversation may lack the message: only its head is read, and the id
-/// holds just three bytes of the conversation's hash.
+/// For a message id, a returned conversation may lack the message. Only heads are read, and a
+/// message id holds just three bytes of the conversation's hash.
 pub(crate) fn find_conversations_with_id(
     session: &mut StoreSession<'_>,
     others: Vec<String>,
@@ -225,7 +230,8 @@ pub(crate) fn find_conversations_with_id(
 /// # Errors
 ///
 /// `not-found`: the text has no id, a malformed id, or a message id of another conversation;
-/// `invalid-input`: the id is a filler such as `sum_xxxx`.
+/// `invalid-input`: the id is a filler, which repeats `0` or a character that is no hex digit, such
+/// as `sum_xxxx`.
 pub(crate) fn resolve_id(keys: &ConversationKeys, text: &str) -> Result<ResolvedId> {
     let is_word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-');
     let id = text
@@ -263,7 +269,8 @@ pub(crate) fn resolve_id(keys: &ConversationKeys, text: &str) -> Result<Resolved
 ///
 /// # Errors
 ///
-/// `not-found`: the conversation has no such summary, or the grant does not cover the summary.
+/// `not-found`: the conversation has no such summary, or the grant does not cover the summary;
+/// `corrupt` or `unsupported`: the record cannot be decoded; errors of the store.
 pub(crate) fn read_summary(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -289,8 +296,10 @@ pub(crate) fn read_summary(
 ///
 /// # Errors
 ///
-/// `not-found`: no conversation has the summary; `denied`: the same, and the grant covers only some
-/// summaries; `invalid-input`: the id is a filler, or not of a summary; errors of the store.
+/// - `not-found`: no conversation has the summary.
+/// - `denied`: no conversation has the summary, and the grant covers only some summaries.
+/// - `invalid-input`: the id is a filler, or the id of a message or file.
+/// - Errors of the store.
 pub(crate) fn find_summary_in_family(
     session: &mut StoreSession<'_>,
     call: Call<'_>,

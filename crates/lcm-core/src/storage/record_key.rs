@@ -228,8 +228,9 @@ impl StoreSession<'_> {
     ///
     /// # Errors
     ///
-    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing or
-    /// damaged; `unsupported`: a record has a newer format; errors of the store.
+    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is damaged,
+    /// or is missing under an unchanged head; `unsupported`: a record has a newer format; errors of
+    /// the store.
     pub(crate) fn read_immutable_records<T>(
         &mut self,
         wanted: &[(RecordKey<T>, u32)],

@@ -12,7 +12,7 @@ use crate::storage::{
     call::Call,
     changes::Changes,
     codec::{self, SoundRecord},
-    head::ConversationHead,
+    head::{ConversationHead, LoadedHead},
     keys::{self, ConversationKeys},
     records::session::{ArchiveRecord, FamilyMember},
     store_session::StoreSession,
@@ -33,7 +33,7 @@ const FREE_FAMILIES_MAX: u32 = 1_000;
 /// Adds a conversation to the family with the key `family`: changes the head, and adds the member
 /// record to `changes`. Returns false if the conversation is in this family already.
 ///
-/// `call.now` must be the effective time; it becomes the time of joining. `numbered_from` is stored
+/// `call.now` becomes the time of joining. `numbered_from` is stored
 /// in [`FamilyMember::numbered_from`].
 ///
 /// # Errors
@@ -47,13 +47,7 @@ pub(crate) fn join_family(
     numbered_from: Option<String>,
     changes: &mut Changes,
 ) -> Result<bool> {
-    if family.is_empty() || family.len() > limits::CONVERSATION_BYTES_MAX {
-        return Err(Error::invalid_input(format_args!(
-            "`family` must have 1 to {} bytes, got {}",
-            limits::CONVERSATION_BYTES_MAX,
-            family.len()
-        )));
-    }
+    ensure_family_key(family)?;
     let hash = keys::family_hash(family);
     let conversation = &head.conversation;
     match head.family {
@@ -72,20 +66,66 @@ pub(crate) fn join_family(
     Ok(true)
 }
 
+/// Ensures that a family key has 1 to 512 bytes.
+///
+/// # Errors
+///
+/// `invalid-input`: the key is empty or longer.
+pub(crate) fn ensure_family_key(family: &str) -> Result<()> {
+    if (1..=limits::CONVERSATION_BYTES_MAX).contains(&family.len()) {
+        return Ok(());
+    }
+    Err(Error::invalid_input(format_args!(
+        "`family` must have 1 to {} bytes, got {}",
+        limits::CONVERSATION_BYTES_MAX,
+        family.len()
+    )))
+}
+
+/// Returns the conversation of a family that is not archived, of several the latest to join;
+/// `None`: all are archived.
+///
+/// # Errors
+///
+/// `not-found`: the family has no conversation; errors of the store.
+pub(crate) fn find_live_member(
+    session: &mut StoreSession<'_>,
+    family: &str,
+) -> Result<Option<String>> {
+    let members = list_other_members(session, keys::family_hash(family), "")?;
+    let mut is_empty = true;
+    for FamilyMember { family: key, conversation, .. } in members {
+        // Another family may have the same hash.
+        if key != family {
+            continue;
+        }
+        is_empty = false;
+        let keys = ConversationKeys::new(&conversation)?;
+        let loaded = LoadedHead::load_head(session, &keys, &conversation)?;
+        if loaded.bytes.is_some() && loaded.head.archived.is_none() {
+            return Ok(Some(conversation));
+        }
+    }
+    if is_empty {
+        return Err(Error::not_found(format_args!("family `{family}` does not exist")));
+    }
+    Ok(None)
+}
+
 /// Returns whether a conversation belongs to a family other than `family`.
 pub(crate) fn has_other_family(head: &ConversationHead, family: &str) -> bool {
     head.family.is_some_and(|known| known != keys::family_hash(family))
 }
 
-/// Returns a family key for a conversation without a family: its id, or the id with a number if
-/// others are in the family of that key.
+/// Returns a family key for a conversation without a family. The key is the conversation's id, or
+/// the id with a number if the family with the key `id` has other members.
 ///
-/// An earlier conversation of the id, which was deleted, may have left successors in that family.
-/// Nobody of this conversation may read them.
+/// A deleted conversation with the same id may have left successors in the family `id`. Calls on
+/// this conversation must not read these successors.
 ///
 /// # Errors
 ///
-/// `exists`: a thousand such families have members; errors of the store.
+/// `exists`: all 1,000 such families have members; errors of the store.
 pub(crate) fn find_free_family(
     session: &mut StoreSession<'_>,
     conversation: &str,
@@ -133,12 +173,14 @@ pub(crate) fn list_other_members(
 
 /// Returns why the configuration skips a conversation; `None`: the conversation is stored.
 ///
-/// The reason is `ignored-session` or `stateless-session`. Patterns are compared with `family`, the
-/// family key that the call names, else with the stored family key, else with the conversation id.
+/// The reason is `ignored-session`, or `stateless-session` if the configuration sets
+/// `skip_stateless_sessions`. If both fit, the reason is `ignored-session`. Patterns are compared
+/// with `family`, the family key that the call names. If the call names none, patterns are compared
+/// with the stored family key, or with the conversation id if there is no family.
 ///
 /// # Errors
 ///
-/// `corrupt`: the family does not list the conversation; errors of the store.
+/// Errors of [`read_family`].
 pub(crate) fn find_skip_reason(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -168,7 +210,7 @@ pub(crate) fn find_skip_reason(
 ///
 /// # Errors
 ///
-/// `denied`: the configuration skips the session; errors of the store.
+/// `denied`: the configuration skips the session; errors of [`read_family`].
 pub(crate) fn ensure_not_skipped(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -184,7 +226,7 @@ pub(crate) fn ensure_not_skipped(
 ///
 /// # Errors
 ///
-/// `corrupt`: the family does not list the conversation; errors of the store.
+/// Errors of [`read_family`].
 fn read_session_name(
     session: &mut StoreSession<'_>,
     keys: &ConversationKeys,
@@ -208,8 +250,7 @@ pub(crate) struct PolicyRequest<'a> {
 ///
 /// # Errors
 ///
-/// `invalid-input`: the budget is 0; `corrupt`: the family does not list the conversation; errors
-/// of the store.
+/// `invalid-input`: the budget is 0; errors of [`read_family`].
 pub(crate) fn select_policy(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -235,7 +276,11 @@ pub(crate) fn build_skip_warning(reason: &str) -> String {
 ///
 /// # Errors
 ///
-/// `corrupt`: the family does not list the conversation; errors of the store.
+/// - `conflict`: the family does not list the conversation, and the head has changed.
+/// - `corrupt`: the family does not list the conversation, and the head has not changed; or the
+///   member record is damaged, or names another family or conversation.
+/// - `unsupported`: the member record has a newer format.
+/// - Errors of the store.
 pub(crate) fn read_family(
     session: &mut StoreSession<'_>,
     keys: &ConversationKeys,
@@ -253,8 +298,7 @@ pub(crate) fn read_family(
 ///
 /// # Errors
 ///
-/// `corrupt`: the family does not list the conversation, or its record names another family or
-/// conversation; errors of the store.
+/// Errors of [`read_family`].
 pub(crate) fn read_member(
     session: &mut StoreSession<'_>,
     keys: &ConversationKeys,
@@ -297,7 +341,8 @@ pub(crate) fn ensure_not_archived(
     Err(Error::new(ErrorCode::Denied, message))
 }
 
-/// Returns the id of the successor; `None`: there is no successor, or the store does not have it.
+/// Returns the id of the successor; `None`: there is no successor, or it was deleted or is being
+/// deleted.
 ///
 /// # Errors
 ///
@@ -317,7 +362,7 @@ pub(crate) fn find_successor(
 ///
 /// # Errors
 ///
-/// `corrupt`; errors of the store.
+/// `corrupt`: a record is damaged; `unsupported`: a record has a newer format; errors of the store.
 pub(crate) fn read_conversation_names(
     session: &mut StoreSession<'_>,
     hashes: &[[u8; 16]],
@@ -330,7 +375,8 @@ pub(crate) fn read_conversation_names(
     names.map(|name| Ok(name?.map(|(_, id)| id))).collect()
 }
 
-/// Family key and archive record of a conversation, for listings, status and export.
+/// Family key (`None`: no family) and archive record of a conversation, for listings, status and
+/// export.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct SessionLifecycle {
     pub(crate) family: Option<String>,
@@ -349,7 +395,7 @@ impl SessionLifecycle {
     ///
     /// # Errors
     ///
-    /// `corrupt`: the family does not list the conversation; errors of the store.
+    /// Errors of [`read_family`].
     pub(crate) fn read(
         session: &mut StoreSession<'_>,
         keys: &ConversationKeys,
@@ -366,7 +412,7 @@ impl SessionLifecycle {
     ///
     /// # Errors
     ///
-    /// `corrupt`: the family does not list the conversation; errors of the store.
+    /// Errors of [`read_family`].
     pub(crate) fn with_successor(
         session: &mut StoreSession<'_>,
         keys: &ConversationKeys,

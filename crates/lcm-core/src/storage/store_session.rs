@@ -23,7 +23,8 @@ use lcm_text::base::{
 
 /// Number of cached directory nodes above which the next read of the directory drops all of them.
 const DIRECTORY_CACHE_MAX: usize = 256;
-/// Most conversations whose head the cache remembers; before a further head the cache is cleared.
+/// Most conversations whose head the cache remembers. With this many, the next read of a head
+/// clears the cache.
 const HEADS_MAX: usize = 1_024;
 /// Most bytes of decoded packs in the cache, counted as encoded; a pack that would exceed the bound
 /// first drops all others. Packs are cached because one assembly or compaction reads a pack several
@@ -235,8 +236,7 @@ impl<'a> StoreSession<'a> {
     ///
     /// # Errors
     ///
-    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing,
-    /// and the head has not changed; errors of the store.
+    /// Errors of [`Self::read_immutable`].
     pub(crate) fn read_immutable_uncached(
         &mut self,
         wanted: &[(String, u32)],
@@ -317,7 +317,7 @@ impl<'a> StoreSession<'a> {
     /// # Errors
     ///
     /// `conflict`: the pack is missing, and the head has changed; `corrupt`: the pack is missing or
-    /// damaged; errors of the store.
+    /// damaged; `unsupported`: a record has a newer format; errors of the store.
     pub(crate) fn read_pack(
         &mut self,
         key: &str,
@@ -463,7 +463,8 @@ impl<'a> StoreSession<'a> {
     }
 
     /// Builds the error of a missing record: `conflict` if the stored head differs from the bound
-    /// head, else `corrupt`. If the read of the head fails, returns the error of that read.
+    /// head, else `corrupt`. Without a bound head the error is `corrupt`. If the read of the head
+    /// fails, returns the error of that read.
     pub(crate) fn missing_record_error(&mut self, key: &str) -> Error {
         if let Some(head_key) = self.head_key.clone() {
             match self.store.get_many(&[head_key]) {
@@ -504,8 +505,9 @@ impl<'a> StoreSession<'a> {
         }
     }
 
-    /// Reads the first entries with `start <= key < end`, at most 1,000 and `bytes_max` bytes, but
-    /// at least one; returns whether more entries follow.
+    /// Reads the first entries with `start <= key < end`: at most 1,000 entries and `bytes_max`
+    /// bytes, but at least one entry if the range has one. Also returns whether more entries
+    /// follow.
     ///
     /// # Errors
     ///

@@ -16,6 +16,7 @@ use lcm_text::{
     base::{
         error::{Error, Result},
         int,
+        time_offsets::TimeOffsets,
     },
     message::trust::Trust,
     summary::transcript,
@@ -288,14 +289,17 @@ impl Summary {
     }
 
     /// Renders the summary as the XML element of an assembled context.
+    ///
+    /// Its times are in UTC. In local time the text has as many tokens.
     pub(crate) fn render_xml(&self, id: [u8; 8]) -> String {
-        self.render_element(id, transcript::render_summary_xml)
+        self.render_element(id, &TimeOffsets::default(), transcript::render_summary_xml)
     }
 
-    /// Renders the summary with `render`, in XML or another form.
+    /// Renders the summary with `render`, in XML or another form, and with local times.
     pub(crate) fn render_element(
         &self,
         id: [u8; 8],
+        offsets: &TimeOffsets,
         render: fn(&transcript::SummaryElement<'_>) -> String,
     ) -> String {
         let names = self.source_ids();
@@ -304,8 +308,8 @@ impl Summary {
             id: &format_summary_id(id),
             depth: self.depth,
             descendant_count: int::saturate_tokens(self.descendant_count),
-            earliest: Some(self.earliest_at),
-            latest: Some(self.latest_at),
+            earliest: Some(offsets.to_local(self.earliest_at)),
+            latest: Some(offsets.to_local(self.latest_at)),
             sources: &sources,
             trust: self.trust,
             text: &self.text,

@@ -41,8 +41,9 @@ pub(crate) fn summary_keys(
 ///
 /// # Errors
 ///
-/// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing, and
-/// the head has not changed; errors of the store.
+/// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is damaged, or is
+/// missing under an unchanged head; `unsupported`: a record has a newer format; errors of the
+/// store.
 pub(crate) fn read_summaries(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,

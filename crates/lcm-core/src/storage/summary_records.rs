@@ -15,7 +15,7 @@ use lcm_text::base::{error::Result, int, sort::SortedMap};
 /// Summaries by id, each with the size of its encoded value in bytes.
 pub(crate) type SizedSummaries = SortedMap<[u8; 8], (Summary, u32)>;
 
-/// Most summaries by id of one host call, which four values of 256 KiB fill.
+/// Most summaries by id of one host call: four values of at most 256 KiB fill the 1 MiB of a call.
 const SUMMARIES_PER_READ: usize = 4;
 
 /// A page of the summaries of a conversation, in the order of their keys.
@@ -30,7 +30,7 @@ pub(crate) struct SummaryPage {
 ///
 /// # Errors
 ///
-/// `corrupt`; errors of the store.
+/// `corrupt`: a record is damaged; `unsupported`: a record has a newer format; errors of the store.
 pub(crate) fn read_summary_page(
     session: &mut StoreSession<'_>,
     keys: &ConversationKeys,
@@ -73,7 +73,7 @@ pub(crate) fn read_referenced_summaries(
 ///
 /// # Errors
 ///
-/// `corrupt`; errors of the store.
+/// `corrupt`: a record is damaged; `unsupported`: a record has a newer format; errors of the store.
 pub(crate) fn read_sized_summaries(
     session: &mut StoreSession<'_>,
     keys: &ConversationKeys,
@@ -95,7 +95,7 @@ pub(crate) fn read_sized_summaries(
 ///
 /// # Errors
 ///
-/// `corrupt`; errors of the store.
+/// `corrupt`: a record is damaged; `unsupported`: a record has a newer format; errors of the store.
 pub(crate) fn scan_sized_summaries(
     session: &mut StoreSession<'_>,
     keys: &ConversationKeys,

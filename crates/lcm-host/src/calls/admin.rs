@@ -1,4 +1,6 @@
 //! Methods for the interface `admin`: status, lists, checks, digests, exports, imports and verbs.
+//!
+//! `cursor` is that of the page before; `None`: the first page.
 
 use serde_json::json;
 
@@ -16,7 +18,8 @@ impl Lcm {
     }
 
     /// Returns one page of a list, about `bytes_max` bytes, as JSON `{items, cursor}`. `kind` is
-    /// `conversations`, `summaries`, `messages` or `grants`. [`Lcm::list_all`] reads all pages.
+    /// `conversations`, `deletions`, `summaries`, `messages` or `grants`. `conversation` is `None`
+    /// only for the first two. [`Lcm::list_all`] reads all pages.
     pub fn listing(
         &self,
         kind: &str,
@@ -51,7 +54,8 @@ impl Lcm {
         )
     }
 
-    /// Returns one page of the digest of the store, as JSON. [`Lcm::digest_all`] reads all pages.
+    /// Returns one page of the digest of the store, as JSON: of its keys and values, or with
+    /// `logical` of its messages, summaries and contexts. [`Lcm::digest_all`] reads all pages.
     pub fn digest(&self, cursor: Option<&str>, logical: bool) -> Result<String> {
         self.call(
             "admin.digest",

@@ -65,7 +65,8 @@ impl Lcm {
     }
 
     /// Verifies an answer to a request of [`Lcm::plan`], and stores the summary if the answer
-    /// passes.
+    /// passes. After a failed completion, `options` decide whether the component stores an extract
+    /// of the sources.
     pub fn apply(
         &self,
         conversation: &str,

@@ -36,8 +36,8 @@ impl Lcm {
     /// number of messages.
     ///
     /// After a commit of unknown outcome this method repeats the call once with `{"repeat": true}`
-    /// in `extra_json`, so that the component skips messages that the first call stored. If the
-    /// second call fails, too, the caller may repeat it in the same way.
+    /// in `extra_json`. The component then skips messages that the first call stored. If the second
+    /// call fails, too, the caller may repeat it in the same way.
     pub fn append(
         &self,
         conversation: &str,

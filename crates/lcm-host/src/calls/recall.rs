@@ -10,8 +10,8 @@ use crate::{error::Result, lcm::Lcm, types::CompletionResult};
 
 #[expect(clippy::missing_errors_doc, reason = "the module says it once for all methods")]
 impl Lcm {
-    /// Searches a conversation and its family, or what `query_json` names; query and answer are
-    /// JSON.
+    /// Searches a conversation with its family; with `only` in `query_json` the conversation alone,
+    /// with `all_conversations` the whole store. Query and answer are JSON.
     pub fn grep(
         &self,
         conversation: &str,
@@ -99,7 +99,8 @@ impl Lcm {
     }
 
     /// Returns original texts of a range of messages, both ends included, from its first message
-    /// on: at most `bytes_max` bytes, but at least one message if one exists.
+    /// on. The texts have at most `bytes_max` bytes, but at least one message is returned if one
+    /// exists.
     pub fn messages(
         &self,
         conversation: &str,

@@ -23,8 +23,8 @@ const fn scope_name(scope: ToolScope) -> &'static str {
 #[expect(clippy::missing_errors_doc, reason = "the module says it once for all methods")]
 impl Lcm {
     /// Returns the tool definitions, as JSON in the format of `dialect`. `grant` and `scope` are
-    /// those of the calls: a sub-agent with a grant also has `lcm_expand`, and only tools of the
-    /// scope `Store` have arguments that name other conversations.
+    /// those of the calls. A sub-agent with a grant also has `lcm_expand`. Only tools of the scope
+    /// `Store` have arguments that name other conversations.
     pub fn tool_definitions(
         &self,
         dialect: Dialect,
@@ -53,7 +53,7 @@ impl Lcm {
         )
     }
 
-    /// Answers a tool call.
+    /// Answers a tool call, or returns the requests that a model must complete first.
     pub fn tool_call(
         &self,
         conversation: &str,
@@ -82,7 +82,8 @@ impl Lcm {
         )
     }
 
-    /// Continues a tool call with the model's answers, in the scope of the call.
+    /// Continues a tool call with the model's answers, one for each request, in order. `scope` is
+    /// that of the call.
     pub fn tool_resume(
         &self,
         conversation: &str,

@@ -33,8 +33,8 @@ const DEFAULTS: Defaults = Defaults {
 const VERSION: &str = "2023-06-01";
 const TEMPERATURE: &str = "temperature";
 
-/// A model behind the Messages interface. If the server refuses the parameter `temperature`, this
-/// and all later requests are sent without it.
+/// A model behind the Messages interface. If the server refuses the parameter `temperature`, the
+/// request is sent again without a temperature. All later requests are sent in the same way.
 #[derive(Debug)]
 pub struct Anthropic {
     endpoint: Endpoint,
@@ -54,7 +54,7 @@ struct AnthropicAnswer {
 struct AnthropicUsage {
     #[serde(default)]
     input_tokens: u64,
-    /// Tokens written to the provider's cache, which `input_tokens` excludes; so does it exclude
+    /// Tokens written to the provider's cache. `input_tokens` counts neither these tokens nor
     /// `cache_read_input_tokens`.
     cache_creation_input_tokens: Option<u64>,
     cache_read_input_tokens: Option<u64>,
@@ -64,7 +64,7 @@ struct AnthropicUsage {
 
 impl Anthropic {
     /// Parses `MODEL[@BASE-URL]`; the base URL may omit `/v1`, and by default is Anthropic's own.
-    /// There, requests without a key fail.
+    /// Requests to the default base URL fail with `auth` if there is no key.
     ///
     /// # Errors
     ///

@@ -29,8 +29,9 @@ const DELAY_MAX: Duration = Duration::from_secs(60);
 /// The failures `auth`, `policy` and `context-too-long` concern the key or the request, so the
 /// chain returns them at once. After any other failure the same provider is asked again, up to the
 /// number of retries, then the next provider. The chain returns the first completion, or the
-/// failure of the last provider. With [`Chain::with_judge`] a completion that says nothing or was
-/// cut off counts only if no other provider has a better one.
+/// failure of the last provider. After a stop by the caller, no further provider is asked. A chain
+/// without providers fails with `unavailable`. With [`Chain::with_judge`] a completion that says
+/// nothing or was cut off counts only if no other provider has a better one.
 #[derive(Clone)]
 pub struct Chain {
     default: Vec<Arc<dyn CompletionProvider>>,

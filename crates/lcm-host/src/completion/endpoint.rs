@@ -73,7 +73,8 @@ pub(super) struct Defaults {
 /// An HTTP answer of any status.
 pub(super) struct Answered {
     pub(super) status: u16,
-    /// Pause that the provider requests before the next request; `None`: no pause.
+    /// Pause that the provider requests before the next request; `None`: no pause, or an unreadable
+    /// one.
     pub(super) retry_after_ms: Option<u64>,
     pub(super) body: Vec<u8>,
 }
@@ -122,12 +123,13 @@ impl Endpoint {
         format!("{}{path}", self.base)
     }
 
-    /// Returns the key for a header.
+    /// Returns the key for a header; `None`: there is no key.
     pub(super) fn key(&self) -> Option<&str> {
         self.key.as_ref().map(|key| key.0.as_str())
     }
 
-    /// Returns the failure `auth` if the base URL is the provider's own and there is no key.
+    /// Returns the failure `auth` if the base URL is the provider's own and there is no key;
+    /// `None`: the request can be sent.
     pub(super) fn missing_key(&self, variable: &str) -> Option<CompletionError> {
         let message = format!("`{}:{}` needs {variable}", self.scheme, self.model);
         (self.official && self.key.is_none())
@@ -148,7 +150,7 @@ impl Endpoint {
         self.error(code, &format!("`{}:{}` {what}", self.scheme, self.model))
     }
 
-    /// Removes the key from a text of the provider.
+    /// Returns a text of the provider with `[key]` in place of the key.
     pub(super) fn redacted(&self, text: &str) -> String {
         self.key().map_or_else(|| text.to_owned(), |key| text.replace(key, "[key]"))
     }
@@ -183,7 +185,7 @@ impl Endpoint {
             }
             if cancel.is_cancelled() {
                 agent.shutdown();
-                return Err(self.failure(CompletionErrorCode::Other, "was not waited for"));
+                return Err(self.failure(CompletionErrorCode::Other, "was stopped by the caller"));
             }
             if Instant::now() >= deadline {
                 agent.shutdown();
@@ -266,7 +268,8 @@ fn read(
     Ok(Answered { status: response.status().as_u16(), retry_after_ms, body })
 }
 
-/// Returns the pause of `retry-after-ms`, or of `retry-after` in seconds or as a date.
+/// Returns the pause of `retry-after-ms`, or of `retry-after` in seconds or as a date; `None`:
+/// neither header has a readable value.
 fn retry_after(headers: &HeaderMap) -> Option<u64> {
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     let number = |text: &str| text.parse::<f64>().ok().filter(|number| *number >= 0.0);

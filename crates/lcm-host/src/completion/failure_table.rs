@@ -233,26 +233,27 @@ pub(super) const FAILURE_TABLE: &[FailureRow] = &[
     ),
 ];
 
-fn rows(evidence: Evidence) -> impl Iterator<Item = &'static FailureRow> {
+fn list_rows(evidence: Evidence) -> impl Iterator<Item = &'static FailureRow> {
     FAILURE_TABLE.iter().filter(move |row| row.0 == evidence)
 }
 
-/// Returns the failure of a code, without case.
+/// Returns the failure of a code, without case; `None`: the table does not have the code.
 pub(super) fn code_of_code(code: &str) -> Option<Code> {
     let has = |row: &&FailureRow| row.2.iter().any(|known| known.eq_ignore_ascii_case(code));
-    rows(Evidence::Code).find(has).map(|row| row.1)
+    list_rows(Evidence::Code).find(has).map(|row| row.1)
 }
 
-/// Returns the failure of a status from 400.
+/// Returns the failure of a status from 400; `None`: the table does not have the status.
 pub(super) fn code_of_status(status: u16) -> Option<Code> {
-    let find = |text: &str| rows(Evidence::Status).find(|row| row.2.contains(&text));
+    let find = |text: &str| list_rows(Evidence::Status).find(|row| row.2.contains(&text));
     find(&status.to_string()).or_else(|| find(&format!("{}xx", status / 100))).map(|row| row.1)
 }
 
-/// Returns the failure of the first words that are part of a text in lower case.
+/// Returns the failure of the first row with words that are part of a text in lower case; `None`:
+/// no row has such words.
 pub(super) fn code_of_words(text: &str) -> Option<Code> {
     let is_said = |row: &&FailureRow| row.2.iter().any(|words| text.contains(words));
-    rows(Evidence::Words).find(is_said).map(|row| row.1)
+    list_rows(Evidence::Words).find(is_said).map(|row| row.1)
 }
 
 #[cfg(test)]

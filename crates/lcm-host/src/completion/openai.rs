@@ -38,8 +38,8 @@ const EXCHANGES_MAX: u32 = 3;
 /// A model behind the Chat Completions interface.
 ///
 /// Requests to OpenAI have `max_completion_tokens`, requests to other base URLs `max_tokens`. If
-/// the server refuses this name or `temperature`, this and all later requests have the other name
-/// or no temperature.
+/// the server refuses this name or `temperature`, the request is sent again with the other name or
+/// without a temperature. All later requests are sent in the same way.
 #[derive(Debug)]
 pub struct OpenAi {
     endpoint: Endpoint,
@@ -79,7 +79,7 @@ struct OpenaiUsage {
 
 impl OpenAi {
     /// Parses `MODEL[@BASE-URL]`; a base URL without a path gets `/v1`, and the default is OpenAI's
-    /// own. There, requests without a key fail.
+    /// own. Requests to the default base URL fail with `auth` if there is no key.
     ///
     /// # Errors
     ///

@@ -31,9 +31,9 @@ const NOT_TAKEN: [&str; 7] = [
 struct Said {
     codes: Vec<String>,
     texts: Vec<String>,
-    /// Status that the error names.
+    /// Status that the error names; `None`: no failing status.
     status: Option<u16>,
-    /// Pause that the error of a Google model names.
+    /// Pause that the error of a Google model names; `None`: not named, or unreadable.
     retry_after_ms: Option<u64>,
     message: String,
     /// Name of the parameter at fault; empty: not named.
@@ -94,14 +94,15 @@ impl Said {
     }
 }
 
-/// Returns a number or the digits of a failing status.
+/// Returns a status from 400 to 599 that is given as a number or as three digits; `None`: any other
+/// value.
 fn status_in(value: &Value) -> Option<u16> {
     let digits = || value.as_str().filter(|text| text.len() == 3)?.parse().ok();
     let status = value.as_u64().and_then(|number| u16::try_from(number).ok()).or_else(digits);
     status.filter(|status| (400..600).contains(status))
 }
 
-/// Returns seconds such as `34.5s` in milliseconds.
+/// Returns seconds such as `34.5s` in milliseconds; `None`: any other value.
 fn delay_in(value: &Value) -> Option<u64> {
     let seconds: f64 = value.as_str()?.strip_suffix('s')?.parse().ok()?;
     let delay = Duration::try_from_secs_f64(seconds).ok()?.min(RETRY_AFTER_MAX);

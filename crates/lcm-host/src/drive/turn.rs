@@ -11,8 +11,15 @@ use crate::{
 };
 
 impl Lcm {
-    /// Carries out [`Lcm::turn`].
-    pub(crate) fn take_turn(
+    /// Takes one turn: stores the newest messages of the conversation, skips stored ones, and
+    /// compacts when compaction is due, now or in [`Lcm::maintain`].
+    ///
+    /// The messages are stored whatever the model does.
+    ///
+    /// # Errors
+    ///
+    /// Errors of [`Lcm::ingest`] and of the component; `cancelled`: stored messages stay.
+    pub fn turn(
         &self,
         conversation: &str,
         messages: &[String],
@@ -21,13 +28,13 @@ impl Lcm {
     ) -> IngestResult<TurnReport> {
         let TurnOptions { ingest, compact, .. } = options;
         // Options that `evaluate` refuses are refused before anything is stored.
-        self.evaluate(conversation, compact.budget, &compact.plan(), compact.clock.now_ms())?;
+        let (asked, now) = (compact.plan_of_new(), compact.clock.now_ms());
+        self.evaluate(conversation, compact.budget, &asked, now)?;
         let ingested = self.append_end(conversation, messages, ingest, cancel)?;
-        let task = options.build_task(conversation);
-        let decision: TurnResult = self.drive(&task, compact.parts(cancel, None))?;
-        let deferred = decision.deferred;
-        let mut report = TurnReport { ingested, compacted: None, deferred, failure: None };
-        if decision.compact {
+        let (task, parts) = (options.build_task(conversation), compact.parts(cancel, None));
+        let turn: TurnResult = self.drive(&task, parts)?;
+        let mut report = TurnReport::new(ingested, turn.deferred);
+        if turn.compact {
             match self.compact_turn(conversation, compact, cancel) {
                 Ok(compacted) => report.compacted = Some(compacted),
                 Err(error) if error.code == Code::CompletionFailed => report.failure = Some(error),
@@ -44,8 +51,7 @@ impl Lcm {
         options: &CompactOptions,
         cancel: &Cancel,
     ) -> Result<CompactReport> {
-        let mut task = options.build_task("compact", conversation);
-        task["turn"] = true.into();
+        let task = options.build_turn_task(conversation);
         Ok(self.drive(&task, options.parts(cancel, None))?)
     }
 }

@@ -14,7 +14,8 @@
 //!
 //! Lines with `isSidechain` belong to sub-agents and are skipped. In a file with only such lines,
 //! the session of a sub-agent, they are read. Messages that the program itself wrote (`isMeta`,
-//! errors of the API) were visible to the model or the person, so they are kept with their mark.
+//! errors of the API) were visible to the model or the person. So these messages are kept with
+//! their mark.
 
 use std::collections::HashSet;
 
@@ -133,8 +134,8 @@ fn ids_of(line: &Line<'_>, key: &str) -> Vec<String> {
     of_kind.filter_map(|block| block.text(key)).collect()
 }
 
-/// Returns the message as written, with the entry id, the time and the marks of its line. Members
-/// `id` and `timestamp` of the message itself are renamed.
+/// Returns the message as written, with the entry id, the time and the marks of its line. A member
+/// `id` of the message itself is renamed, and a member `timestamp` if the line has a time.
 fn text(line: &Line<'_>) -> String {
     let Line { object, message, .. } = line;
     let free = |name: &str| {

@@ -5,9 +5,9 @@
 //! Out: one message of `lcm` for each item, in the order of the file.
 //!
 //! Other lines are records of the program: `event_msg` repeats messages for a screen,
-//! `turn_context` and `session_meta` are settings, `compacted` is a summary of earlier items. A
-//! rollback removes no message, because the file does not say which items a turn has; a warning has
-//! the number of rollbacks.
+//! `turn_context` and `session_meta` are settings, `compacted` is a summary of earlier items. Such
+//! a summary becomes a message only before all other messages. A rollback removes no message,
+//! because the file does not say which items a turn has; a warning has the number of rollbacks.
 //!
 //! Items are read as `lcm`, not as items of the API, because the program omits required ids and
 //! adds items that the API rejects.
@@ -69,7 +69,8 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<Found, Li
     Ok(Found { messages, warnings })
 }
 
-/// Returns the id of the session from a header; `None`: the line is no header.
+/// Returns the id of the session from a header; `None`: the line is no header, or a header without
+/// an id.
 fn session(object: &Object<'_>) -> Option<String> {
     match object.text("type").as_deref() {
         Some("session_meta") => object.object("payload")?.text("id"),
@@ -78,7 +79,8 @@ fn session(object: &Object<'_>) -> Option<String> {
     }
 }
 
-/// Returns a `compacted` line as an item if it has the text of the summary.
+/// Returns the payload of a `compacted` line as an item; `None`: the payload has no text of the
+/// summary.
 fn summary<'a>(payload: &Object<'a>) -> Option<Object<'a>> {
     payload.text("message").map(|_| payload.clone())
 }

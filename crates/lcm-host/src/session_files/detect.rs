@@ -27,6 +27,8 @@ const GEMINI: u8 = 128;
 /// Dialects whose `content` can be a list of blocks with `type`.
 const BLOCKS: u8 = LCM | ANTHROPIC | CHAT | RESPONSES;
 
+const DIALECTS: u8 = LCM | ANTHROPIC | CHAT | RESPONSES | GEMINI;
+
 const FORMATS: [(u8, Format); 8] = [
     (CLAUDE_CODE, Format::ClaudeCode),
     (CODEX, Format::Codex),
@@ -58,11 +60,11 @@ impl Fits {
 ///
 /// # Errors
 ///
-/// A line fits no format, or no format of all preceding lines; or the lines fit several dialects,
-/// in which their meaning differs.
+/// A line fits no format, or no format of all preceding lines, unless all of them are messages; or
+/// the lines fit several dialects, in which their meaning differs.
 pub(super) fn format(objects: &[Object<'_>]) -> Result<Option<Format>, LineError> {
     let mut left = u8::MAX;
-    let mut doubtful = None;
+    let (mut doubtful, mut is_mixed) = (None, false);
     for (index, object) in objects.iter().enumerate() {
         let fits = fits(object, index == 0);
         if fits.forms == 0 {
@@ -73,7 +75,12 @@ pub(super) fn format(objects: &[Object<'_>]) -> Result<Option<Format>, LineError
             );
             return Err(LineError::at(index, reason));
         }
-        if left & fits.forms == 0 {
+        if is_mixed || left & fits.forms == 0 {
+            // Messages of several dialects: the component finds the dialect of each.
+            is_mixed = left & DIALECTS != 0 && fits.forms & DIALECTS != 0;
+            if is_mixed {
+                continue;
+            }
             let reason = format!(
                 "looks like {}, but the lines before it look like {}",
                 names(fits.forms),
@@ -86,18 +93,20 @@ pub(super) fn format(objects: &[Object<'_>]) -> Result<Option<Format>, LineError
             doubtful = doubtful.or(Some(index));
         }
     }
+    if is_mixed {
+        return Ok(Some(Format::Messages(Dialect::Auto)));
+    }
     let found: Vec<Format> = formats(left).collect();
-    let dialects = LCM | ANTHROPIC | CHAT | RESPONSES | GEMINI;
     match (objects.is_empty(), found.as_slice(), doubtful) {
         (true, ..) => Ok(None),
         (_, [only], _) => Ok(Some(*only)),
         // Bare items fit an early Codex file, too. Such a file has a header, which fits Codex only,
         // so without a header the lines are items.
         (_, [Format::Codex, items @ Format::Messages(_)], _) => Ok(Some(*items)),
-        (_, [Format::Messages(Dialect::Lcm), ..], None) if left & !dialects == 0 => {
+        (_, [Format::Messages(Dialect::Lcm), ..], None) if left & !DIALECTS == 0 => {
             Ok(Some(Format::Messages(Dialect::Lcm)))
         }
-        (_, _, doubtful) if left & dialects != 0 => {
+        (_, _, doubtful) if left & DIALECTS != 0 => {
             let reason = format!("fits {}; set `--dialect`", names(left));
             Err(LineError { line: doubtful, reason })
         }

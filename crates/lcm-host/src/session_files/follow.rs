@@ -10,17 +10,19 @@
 //! after [`QUIET_LOOKS`] polls without a change. A renamed or deleted file is followed until
 //! another file is at the path.
 //!
-//! **Data loss** is possible in three cases: a program writes to an old file after this module
-//! closed it; a file was at the path only between two polls; or a file is cut in place
-//! (`copytruncate`) after a write that no poll saw. The rotated copy contains the lost messages.
+//! **Data loss** is possible in three cases. The rotated copy contains the lost messages.
+//!
+//! - A program writes to an old file after this module closed the file.
+//! - A file was at the path only between two polls.
+//! - A file is cut in place (`copytruncate`) after a write that no poll saw.
 //!
 //! **The checkpoint** is the number and the hash of the messages of the last ingest, with the
-//! revision after it. If the first messages of a grown file have that hash and the conversation has
-//! that revision, the component appends the rest of the file without a comparison. In every other
-//! case (a cut, replaced or rewritten file, an abandoned branch, another writer) the component
-//! compares the whole file. So the checkpoint only saves work. It is not stored, because a stored
-//! checkpoint could belong to another store. If the process ends before the last read of an old
-//! file, ingest the old file under its new name.
+//! revision after it. If a grown file begins with messages of that hash, and the conversation has
+//! that revision, the component appends the rest of the file without comparing. In every other case
+//! (a cut, replaced or rewritten file, an abandoned branch, another writer) the component compares
+//! the whole file. So the checkpoint only saves work. The checkpoint is not stored, because a
+//! stored checkpoint could belong to another store. If the process ends before the last read of an
+//! old file, ingest the old file under its new name.
 
 use std::{
     collections::VecDeque,
@@ -81,8 +83,8 @@ struct Held {
 pub struct Reading {
     /// The file, at its beginning.
     pub file: File,
-    /// Whether a program may still write to the file, so that a last line without a line end may be
-    /// incomplete; false: this is the last read of the file.
+    /// Whether a program may still write to the file. A last line without a line end may then be
+    /// incomplete. False: this is the last read of the file.
     pub is_growing: bool,
     /// Whether another file is at the path now.
     pub is_replaced: bool,
@@ -110,8 +112,8 @@ impl Follower {
     ///
     /// # Errors
     ///
-    /// `invalid-input`: the file at the path cannot be opened or read. A change of a replaced file
-    /// is returned before this error.
+    /// `invalid-input`: the file at the path cannot be opened, or an open file cannot be read. A
+    /// change of a replaced file is returned before the error of the file at the path.
     pub fn look(&mut self) -> Result<Option<Reading>> {
         let opened = self.open();
         let reading = self.next().map_err(|error| self.failed(&error))?;

@@ -29,8 +29,8 @@
 //! - The id of a line without an id is `line:` and 16 hex digits of its SHA-256. A second equal
 //!   line has `#2` at its end, a third `#3`. So the id does not depend on the position.
 //! - If a file has an id again with other content, `#` and a hash of the content are appended.
-//! - If a program rewrites a line under the same id after an ingest, the next ingest takes the line
-//!   for stored, and does not store its new content.
+//! - If a program rewrites a line under the same id after an ingest, the line counts as stored. The
+//!   next ingest does not store the new content.
 //! - Ids of Codex and OpenClaw are unique only within a session, so the session id is their prefix.
 //!
 //! **Branches.** Of a session tree only the live branch is read, see `tree`. Stored messages stay
@@ -116,8 +116,9 @@ struct Found {
 ///
 /// # Errors
 ///
-/// A line is not a JSON object, fits no known format or none of the preceding lines, or lacks a
-/// member of its format; or the lines fit several formats, in which their meaning differs.
+/// - A line is not a JSON object, or lacks a member of its format.
+/// - A line fits no known format, or no format of all preceding lines.
+/// - The lines fit several formats, in which their meaning differs.
 pub fn read(lines: Vec<String>) -> Result<SessionFile, LineError> {
     let mut objects = Vec::with_capacity(lines.len());
     for (index, line) in lines.iter().enumerate() {
@@ -157,6 +158,7 @@ impl Format {
             Self::Messages(Dialect::OpenaiChat) => "messages of `openai-chat`",
             Self::Messages(Dialect::OpenaiResponses) => "items of `openai-responses`",
             Self::Messages(Dialect::Gemini) => "contents of `gemini`",
+            Self::Messages(Dialect::Auto) => "messages of several dialects",
         }
     }
 }

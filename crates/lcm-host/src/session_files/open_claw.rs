@@ -2,7 +2,8 @@
 //!
 //! In: a header of the type `session`, then entries with `type`, `id`, `parentId` and `timestamp`;
 //! files of the first version have neither id nor parent. Out: the `message` and `custom_message`
-//! entries of the live branch, and summaries of abandoned branches, as messages of `lcm`.
+//! entries of the live branch, and summaries of abandoned branches, as messages of `lcm`. A summary
+//! of a compaction becomes a message only before all other messages.
 //!
 //! Entry ids of these files have 8 hex digits and are unique only within their session, so the id
 //! of the session is their prefix.
@@ -157,7 +158,8 @@ fn result(head: Text, said: &Object<'_>) -> String {
     with_source(text, said, &["role", "toolCallId", "toolName", "content", "isError"])
 }
 
-/// Returns the text of a list with exactly one text block.
+/// Returns the text of a list with exactly one text block without further members; `None`: any
+/// other list.
 fn only_text(blocks: Vec<&RawValue>) -> Option<&RawValue> {
     let [only] = blocks.as_slice() else { return None };
     let block = Object::of(only)?;

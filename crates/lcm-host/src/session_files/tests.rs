@@ -341,11 +341,17 @@ fn nothing_is_guessed() {
     assert!(mixed.reason.contains("Codex") && mixed.reason.contains("Claude Code"), "{mixed}");
     let mixed = reason(&[answer("u", "", "m", &call("t")), json!({"role": "user", "content": ""})]);
     assert_eq!(mixed.line, Some(1));
-    let mixed = reason(&[
+}
+
+/// Each message says by itself which dialect it has, so nothing of a mixed file is a guess.
+#[test]
+fn a_file_of_two_dialects_is_read_message_by_message() {
+    let mixed = [
         json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t"}]}),
         json!({"role": "tool", "tool_call_id": "t", "content": ""}),
-    ]);
-    assert_eq!(mixed.line, Some(1));
+    ];
+    let read = file(&mixed).unwrap();
+    assert_eq!((read.dialect, read.messages.len()), (Dialect::Auto, 2));
 }
 
 #[test]

@@ -55,6 +55,10 @@ pub enum CompactionReason {
     Cancelled,
     /// `conflict`.
     Conflict,
+    /// `disabled`.
+    Disabled,
+    /// `deadline`.
+    Deadline,
 }
 
 /// Further options of `compaction.evaluate`, `plan`, `run` and `apply`.
@@ -80,6 +84,9 @@ pub struct CompactionExtra {
     /// all with `resummarize`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remakes_max: Option<u32>,
+    /// Whether the conversation need not exist: nothing is due then. Default: `false`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub may_be_new: Option<bool>,
 }
 
 /// A decision as `compaction.evaluate` returns it.
@@ -114,6 +121,7 @@ pub struct DecisionExplanation {
     pub outcome: String,
     /// Index of the rule of `context_threshold_overrides` that applied, from 1; null: no rule
     /// applied.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub r#override: Option<u64>,
     /// Conditions that prevent due compaction, each one line that starts with a name.
     pub warnings: Vec<String>,
@@ -132,13 +140,16 @@ pub struct DecisionInputs {
     pub forced: bool,
     /// Tokens of the whole prompt, from the call; with `calibration`, converted to estimated
     /// tokens. Null: unknown.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub observed_tokens: Option<u32>,
     /// Estimated tokens of the stored context.
     pub stored_tokens: u64,
     /// Tokens to reach, from the call; with `calibration`, converted to estimated tokens. Null: the
     /// threshold.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub target: Option<u32>,
-    /// Tokens above which compaction is due.
+    /// Threshold of the configuration for this budget. The limit that was compared is `threshold`
+    /// of the decision.
     pub threshold: u32,
 }
 
@@ -157,6 +168,7 @@ pub struct Calibration {
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct CompactionPass {
     /// Id of the summary.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub summary_id: Option<String>,
     /// `leaf` or `condensed`.
     pub purpose: Purpose,
@@ -170,6 +182,7 @@ pub struct CompactionPass {
     /// A later compaction makes it again.
     pub provisional: bool,
     /// Id of the provisional summary that was made again as this one; null: none was.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub replaces: Option<String>,
     /// Estimated tokens of the stored context before the summary.
     pub tokens_before: u32,

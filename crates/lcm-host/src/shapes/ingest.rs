@@ -4,6 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Role;
+
 /// `transcript`: messages that are stored already are skipped; `new`: every message is new unless
 /// its id or event key is stored.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -39,6 +41,14 @@ pub struct AppendExtra {
     /// Key of the family that the conversation belongs to or joins; absent: no change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub family: Option<String>,
+    /// Seq up to which the caller has seen every message: the `seq_seen` of its last receipt. If
+    /// the list goes another way, the stored messages after the fork are set aside only if the
+    /// caller has seen all of them; otherwise, or if absent, all of them stay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seq_seen: Option<u64>,
+    /// What the plan of `reconcile` does to the line; absent: nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<PlannedLine>,
 }
 
 /// Facts about a text that is uploaded in pieces.
@@ -56,25 +66,32 @@ pub struct StageExtra {
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct MessageIdentity {
     /// Id that the host gave the message; null: no id.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub entry_id: Option<String>,
     /// Event key that the host gave the message; null: no event key.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub event_key: Option<String>,
-    /// Unique id of the tool call that the message makes or answers; null: no such id, or the
-    /// message has `entry_id` or `event_key`.
+    /// Unique id of the tool call that the message answers, if its only part is that result; null:
+    /// no such id, or the message has `entry_id` or `event_key`.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub call_id: Option<String>,
-    /// Hash over content and ids, 32 hex digits.
-    pub hash: String,
+    /// What the parts of the message say and the ids of their calls, hashed, 40 hex digits each.
+    pub said: String,
+    /// Bytes of the text, if the message says one text only; null: something else.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub text_bytes: Option<u32>,
     /// Whether equal content is evidence that two messages are the same message.
     pub discriminating: bool,
     /// Whether `append` skips the message as a failed turn without content.
     pub empty: bool,
     /// Condition on the original of a text with one redaction mark, opaque; null: the text has no
     /// such mark.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub redacted: Option<String>,
     /// Estimated tokens of the message.
     pub tokens: u32,
-    /// Whether a user wrote the message.
-    pub user: bool,
+    /// Author of the message.
+    pub role: Role,
 }
 
 /// An entry of a transcript: the identity that `identify` returned for its message.
@@ -86,12 +103,15 @@ pub struct TranscriptEntry {
     /// Event key that the host gave the message; null: no event key. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_key: Option<String>,
-    /// Unique id of the tool call that the message makes or answers; null: no such id. Default:
-    /// `null`.
+    /// Unique id of the tool call that the message answers, if its only part is that result; null:
+    /// no such id. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<String>,
-    /// Hash over content and ids, 32 hex digits.
-    pub hash: String,
+    /// What the parts of the message say and the ids of their calls, hashed, 40 hex digits each.
+    pub said: String,
+    /// Bytes of the text, if the message says one text only; null: something else. Default: `null`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text_bytes: Option<u32>,
     /// Whether equal content is evidence that two messages are the same message. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub discriminating: Option<bool>,
@@ -105,9 +125,8 @@ pub struct TranscriptEntry {
     /// Estimated tokens of the message. Default: 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u32>,
-    /// Whether a user wrote the message. Default: `false`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub user: Option<bool>,
+    /// Author of the message.
+    pub role: Role,
 }
 
 /// A whole transcript as identities, for `reconcile`.
@@ -130,8 +149,10 @@ pub struct TranscriptDocument {
     /// `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refuse_replay: Option<bool>,
-    /// Whether the plan has at most a fifth as many missing entries as there are stored messages,
-    /// at least 50, oldest first. Default: `false`.
+    /// Whether a plan for a conversation with messages has at most a fifth as many missing entries
+    /// as there are stored messages, at least 50, oldest first; a first plan is not limited. If the
+    /// limit is exceeded and no stored message is in the transcript, the plan has no missing
+    /// entries and `blocked` is set. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bounded: Option<bool>,
     /// Whether the first import of the transcript takes only its newest entries, up to
@@ -144,6 +165,11 @@ pub struct TranscriptDocument {
     /// The `checkpoint` of the plan before; null: no earlier plan. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<TranscriptCheckpoint>,
+    /// Seq up to which the caller has seen every message: the `seq_seen` of its last receipt. If
+    /// the list goes another way, the stored messages after the fork are set aside only if the
+    /// caller has seen all of them; otherwise, or if absent, all of them stay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seq_seen: Option<u64>,
 }
 
 /// The entry of a transcript up to which everything was stored; an empty object: no such entry.
@@ -152,7 +178,7 @@ pub struct TranscriptCheckpoint {
     /// Id of that entry; null: the entry has no id. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry_id: Option<String>,
-    /// Hash of that entry.
+    /// Hash of what that entry says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
     /// Number of entries up to that entry, included.
@@ -170,6 +196,9 @@ pub struct EntryRange {
     pub index_first: u64,
     /// Index of the last entry, included.
     pub index_last: u64,
+    /// Whether the entries are other forms of stored messages. Default: `false`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<bool>,
 }
 
 /// The method that aligned a transcript with the stored messages.
@@ -178,8 +207,8 @@ pub struct EntryRange {
 pub enum AlignmentMethod {
     /// `prefix`.
     Prefix,
-    /// `branch`.
-    Branch,
+    /// `list`.
+    List,
     /// `ids`.
     Ids,
     /// `alignment`.
@@ -204,18 +233,27 @@ pub struct ReconcilePlan {
     /// Warnings, each one line that starts with the name of the warning.
     pub warnings: Vec<String>,
     /// Reason for which nothing may be imported now; null: no reason.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub blocked: Option<ImportBlock>,
-    /// Checkpoint for the next plan; while entries are missing, the checkpoint of the request, or
-    /// null.
+    /// Checkpoint for the next plan. While entries are missing it is that of the request, or null:
+    /// reconcile again after the appends to get the new one.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub checkpoint: Option<TranscriptCheckpoint>,
     /// Comparison of the `epoch` of the request with that of its checkpoint; null: the request has
     /// no checkpoint.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub epoch: Option<EpochStatus>,
     /// Number of missing entries before the import of a fork was cut; absent: nothing was cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fork_entries: Option<u64>,
     /// Whether entries are missing beyond `missing_ranges`, because of `bounded`.
     pub more: bool,
+    /// What the appends of the plan do to the line: `fork`, `grown`, `restored` and `start` go with
+    /// the first, `seq_seen` with each, `list_hash` with those of the last range, together with
+    /// `count`, the messages left of it. The host adds `revision` for a range with `revision`.
+    /// Absent in append mode `new`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<PlannedLine>,
 }
 
 /// The reason to import nothing: the transcript shares no message with the store, and has more
@@ -237,4 +275,46 @@ pub enum EpochStatus {
     Rollover,
     /// `undeclared`.
     Undeclared,
+}
+
+/// What a plan of `reconcile` does to the line, for the appends that carry the plan out.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct PlannedLine {
+    /// Seq of the last message that stays, apart from those that come back; later messages leave
+    /// the line; absent: the line does not change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fork: Option<u64>,
+    /// Whether the message after `fork` leaves the line as a shorter form of a new message, and is
+    /// not set aside. Default: `false`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grown: Option<bool>,
+    /// Set-aside messages that come back, ascending; at most 32 ranges. Default: `[]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restored: Option<Vec<SeqRange>>,
+    /// Whether a list begins with the messages of the call, because it shares none with the line.
+    /// Default: `false`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<bool>,
+    /// Whether the messages of the call are other forms of stored messages. Default: `false`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<bool>,
+    /// Hash of the whole list, opaque; null: the list is not remembered. Default: `null`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub list_hash: Option<String>,
+    /// Number of messages that the call must take so that the whole list is stored. Default: 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+    /// Seq up to which the caller has seen every message before the plan; null: with this list it
+    /// has seen all. Default: `null`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seq_seen: Option<u64>,
+}
+
+/// Consecutive messages of a conversation.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub struct SeqRange {
+    /// Seq of the first message.
+    pub seq_first: u64,
+    /// Seq of the last message.
+    pub seq_last: u64,
 }

@@ -4,22 +4,6 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The message format of a provider, or the format `lcm` of this project.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Dialect {
-    /// `lcm`.
-    Lcm,
-    /// `anthropic`.
-    Anthropic,
-    /// `openai-chat`.
-    OpenaiChat,
-    /// `openai-responses`.
-    OpenaiResponses,
-    /// `gemini`.
-    Gemini,
-}
-
 /// The author of a message.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -114,14 +98,33 @@ pub enum CompletionErrorCode {
     Other,
 }
 
+/// The dialect in which messages are read; `auto`: for each message the dialect that reads most of
+/// it.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReadDialect {
+    /// `lcm`.
+    Lcm,
+    /// `anthropic`.
+    Anthropic,
+    /// `openai-chat`.
+    OpenaiChat,
+    /// `openai-responses`.
+    OpenaiResponses,
+    /// `gemini`.
+    Gemini,
+    /// `auto`.
+    Auto,
+}
+
 /// The reason for which a conversation was archived.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ArchiveCause {
     /// `manual-reset`.
     ManualReset,
-    /// `deleted`.
-    Deleted,
+    /// `discarded`.
+    Discarded,
     /// `session-end`.
     SessionEnd,
     /// `rollover`.
@@ -152,6 +155,7 @@ pub struct CompletionRequest {
     /// Sampling temperature in thousandths.
     pub temperature_permille: u32,
     /// Model that the configuration names for this purpose; null: the host chooses.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub model: Option<String>,
 }
 
@@ -194,7 +198,47 @@ pub struct ArchiveState {
     /// Reason for which the conversation was archived.
     pub cause: ArchiveCause,
     /// Id of the conversation that continues this conversation; null: no conversation continues it.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub successor: Option<String>,
     /// Time at which the conversation was archived.
     pub archived_at: String,
+}
+
+/// A brief that replaces older summaries in contexts.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct FocusBrief {
+    /// Id of the brief.
+    pub id: String,
+    /// Position of the last message that the brief covers.
+    pub seq_last: u64,
+    /// Time at which the brief was set.
+    pub created_at: String,
+    /// Estimated tokens of the brief.
+    pub tokens: u32,
+}
+
+/// The sums of all usage reports of a conversation.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub struct UsageTotals {
+    /// Sum of the reports with the purpose `turn`.
+    pub turns: UsageSum,
+    /// Sum of the reports with the purpose `summary`.
+    pub summaries: UsageSum,
+}
+
+/// The sum of the usage reports of one purpose.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub struct UsageSum {
+    /// Number of reports.
+    pub calls: u64,
+    /// Tokens of the prompts.
+    pub input_tokens: u64,
+    /// Tokens that were read from the cache.
+    pub cache_read_tokens: u64,
+    /// Tokens that were written to the cache.
+    pub cache_write_tokens: u64,
+    /// Tokens of the answers.
+    pub output_tokens: u64,
+    /// Cost in millionths of a currency.
+    pub cost_micros: u64,
 }

@@ -206,7 +206,9 @@ pub trait KeyValueStore: Send {
     /// - [`StoreError::Unavailable`]: the outcome is unknown (S6).
     fn commit(&mut self, guards: &[Guard], puts: &[Put]) -> Result<(), StoreError>;
 
-    /// Returns the bytes of the store on disk; `None`: the store is not on a disk.
+    /// Returns the bytes of the store on disk. `None`: the store is not on a disk of this machine,
+    /// has no file yet, or its size cannot be read. Without an implementation, the result is
+    /// `None`.
     fn bytes_on_disk(&self) -> Option<u64> {
         None
     }

@@ -4,8 +4,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Guard, KeyValueStore, Page, Put, Scan, StoreError};
 
-/// A store that its clones share; a lock admits one call at a time. Use it for a store that cannot
-/// be opened twice, such as [`Memory`](super::Memory). Handles on a file each open the file.
+/// A store that its clones share; a lock admits one call at a time. `Shared` is for a store that
+/// cannot be opened twice, such as [`Memory`](super::Memory). Handles on a file need no `Shared`,
+/// because each opens the file.
 #[derive(Debug, Default)]
 pub struct Shared<S> {
     store: Arc<Mutex<S>>,

@@ -4,7 +4,7 @@
 //! read-only, or no store of this format, is refused before anything in the file changes.
 
 use std::{
-    fs::{self, File},
+    fs::{self, File, OpenOptions},
     io::Read as _,
     path::{Path, PathBuf},
     time::{Duration, Instant},
@@ -68,7 +68,7 @@ impl Sqlite {
     ///
     /// - [`StoreError::Unsupported`]: the file is read-only, foreign, or of another format.
     /// - [`StoreError::Busy`]: another process holds the lock of the file.
-    /// - [`StoreError::Unavailable`]: the file cannot be read.
+    /// - [`StoreError::Unavailable`]: the file cannot be read, or cannot be created.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         Self::open_waiting(path, BUSY_TIMEOUT)
     }
@@ -80,10 +80,12 @@ impl Sqlite {
     ///
     /// - [`StoreError::Unsupported`]: the file is read-only, foreign, or of another format.
     /// - [`StoreError::Busy`]: another process holds the lock of the file.
-    /// - [`StoreError::Unavailable`]: the file cannot be read.
+    /// - [`StoreError::Unavailable`]: the file cannot be read, or cannot be created.
     pub fn open_waiting(path: &Path, busy_timeout: Duration) -> Result<Self, StoreError> {
         let mut store = Self { connection: None, path: path.to_owned(), busy_timeout };
-        store.find()?;
+        if store.find()?.is_none() {
+            ensure_creatable(path)?;
+        }
         Ok(store)
     }
 
@@ -301,6 +303,21 @@ fn inspect(path: &Path) -> Result<PathContent, StoreError> {
     }
     let marked = first.get(68..72) == Some(&APPLICATION_ID.to_be_bytes());
     Ok(if marked { PathContent::Store } else { PathContent::Unmarked })
+}
+
+/// Checks that a file can be created at `path`, or that the empty file there can be written.
+fn ensure_creatable(path: &Path) -> Result<(), StoreError> {
+    let unavailable = |error: std::io::Error| {
+        StoreError::Unavailable(format!("cannot create `{}`: {error}", path.display()))
+    };
+    if path.exists() {
+        return OpenOptions::new().write(true).open(path).map(drop).map_err(unavailable);
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let probe = folder.unwrap_or(Path::new(".")).join(format!(".lcm-{}", std::process::id()));
+    // Only an attempt shows what the file system allows.
+    File::create_new(&probe).map_err(unavailable)?;
+    fs::remove_file(&probe).map_err(unavailable)
 }
 
 fn log_path(path: &Path) -> PathBuf {

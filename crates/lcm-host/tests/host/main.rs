@@ -20,6 +20,7 @@ mod money;
 mod postgres;
 mod providers;
 mod server;
+mod settings;
 mod stores;
 mod vectors;
 #[path = "../../../../host-examples/rust/walkthrough.rs"]

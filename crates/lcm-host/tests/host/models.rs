@@ -188,7 +188,7 @@ fn what_the_host_adds_counts_when_it_is_reported_until_a_summary_was_made() {
     let report = copy.compact("c", &options, &Cancel::default(), &mut |_| {}).unwrap();
     assert_eq!((report.status, report.reason.as_str()), (CompactStatus::Done, "reached-target"));
     let intake = IngestOptions::new(Dialect::Lcm, NOW);
-    let turn = TurnOptions { defer: true, ..TurnOptions::new(intake, options.clone()) };
+    let turn = TurnOptions { defer: Some(true), ..TurnOptions::new(intake, options.clone()) };
     let deferred = lcm.turn("c", &messages, &turn, &Cancel::default()).unwrap();
     assert!(deferred.deferred, "{deferred:?}");
     let done = lcm.maintain("c", &options, &Cancel::default(), &mut |_| {}).unwrap();
@@ -276,10 +276,10 @@ fn compaction_stops_when_it_is_told_to() {
 }
 
 #[test]
-fn nothing_is_due_before_the_first_message() {
-    let report = compact(&open(Memory::new()), 4_000).unwrap();
-    assert_eq!(report.status, CompactStatus::NothingToDo);
-    assert_eq!((report.reason.as_str(), report.tokens_after), ("below-threshold", 0));
+fn an_unknown_conversation_is_not_compacted() {
+    let error = compact(&open(Memory::new()), 4_000).unwrap_err();
+    assert_eq!(error.code, Code::NotFound);
+    assert_eq!(error.message, "conversation `c` does not exist");
 }
 
 /// What `maintain` does so many minutes after the beginning of the tests.
@@ -293,7 +293,7 @@ fn maintain(lcm: &Lcm, budget: u32, minutes: u64) -> Result<MaintainReport> {
 fn a_turn_leaves_for_later_what_can_wait_and_nothing_else() {
     let lcm = open(Memory::new());
     let messages = transcript(120, 60);
-    let options = |budget| TurnOptions { defer: true, ..turn_options(budget) };
+    let options = |budget| TurnOptions { defer: Some(true), ..turn_options(budget) };
     let turn = |count: usize, options: &TurnOptions| {
         lcm.turn("c", &messages[..count], options, &Cancel::default()).unwrap()
     };

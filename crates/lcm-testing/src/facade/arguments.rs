@@ -8,7 +8,7 @@ use std::{borrow::Cow, cell::RefCell, collections::BTreeSet};
 use lcm_text::types::{
     api::{
         AppendMode, AppendOptions, ApplyOptions, AssembleOptions, CompactionMode,
-        CompactionOptions, Dialect, EvictionPolicy, Timestamp, ToolScope,
+        CompactionOptions, Dialect, EvictionPolicy, ReadDialect, Timestamp, ToolScope,
     },
     model::{
         Completion, CompletionError, CompletionErrorCode, CompletionRequest, CompletionResult,
@@ -179,17 +179,16 @@ impl<'a> Args<'a> {
     }
 
     /// The dialect.
-    pub fn dialect(&self) -> Result<Dialect, Misuse> {
-        self.choice(
-            "dialect",
-            &[
-                ("lcm", Dialect::Lcm),
-                ("anthropic", Dialect::Anthropic),
-                ("openai-chat", Dialect::OpenaiChat),
-                ("openai-responses", Dialect::OpenaiResponses),
-                ("gemini", Dialect::Gemini),
-            ],
-        )
+    pub fn dialect(&self) -> Result<ReadDialect, Misuse> {
+        let dialects = [
+            ReadDialect::Of(Dialect::Lcm),
+            ReadDialect::Of(Dialect::Anthropic),
+            ReadDialect::Of(Dialect::OpenaiChat),
+            ReadDialect::Of(Dialect::OpenaiResponses),
+            ReadDialect::Of(Dialect::Gemini),
+            ReadDialect::Auto,
+        ];
+        self.choice("dialect", &dialects.map(|dialect| (dialect.as_str(), dialect)))
     }
 
     /// The scope of a tool; absent: the conversation.

@@ -63,6 +63,11 @@ fn setup(
 ) -> Result<Answer, Misuse> {
     Ok(match function {
         "configure" => instance.engine.configure(&args.json("config_json")?).map(Json::String),
+        "resolve" => {
+            let config = args.json("config_json")?;
+            let variables = args.json("variables_json")?;
+            lcm_text::config::resolve_config(&config, &variables).map(Json::String)
+        }
         "version" => Ok(Json::String(instance.engine.version())),
         _ => return unknown("setup", function),
     })

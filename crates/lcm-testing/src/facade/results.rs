@@ -45,6 +45,7 @@ pub fn receipt(receipt: Receipt) -> Json {
         ("skipped", receipt.skipped.into()),
         ("seq_first", receipt.seq_first.into()),
         ("seq_last", receipt.seq_last.into()),
+        ("seq_seen", receipt.seq_seen.into()),
         ("context_tokens", receipt.context_tokens.into()),
         ("warnings", strings(receipt.warnings)),
     ])

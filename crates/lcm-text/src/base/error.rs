@@ -17,7 +17,8 @@ pub enum ErrorCode {
     Exists,
     /// The call exceeds a documented bound; the message names the bound.
     LimitExceeded,
-    /// The request is valid, but this version does not offer it.
+    /// The request is valid, but this version does not offer it, or a stored record has a newer
+    /// format.
     Unsupported,
     /// A grant does not allow the call, the conversation is archived or being deleted, or the
     /// configuration stores nothing of its session. The code is the same for expired, exhausted,

@@ -41,9 +41,13 @@ pub const DIRECTORY_SPAN: u64 = 1_024;
 /// Most pack references in the head. When an append exceeds this number, all references but the
 /// newest 8 move to the directory.
 pub const RECENT_PACKS_MAX: usize = 28;
-/// Most identities in the head: those of the newest messages, for alignment. The number is above
+/// Most marks in the head: those of the newest messages, for alignment. The number is above
 /// [`BATCH_MESSAGES_MAX`], so that the head recognises a whole repeated batch.
-pub const RECENT_HASHES_MAX: usize = 118;
+pub const RECENT_MARKS_MAX: usize = 104;
+/// Most running hashes of accepted lists in the head.
+pub const ACCEPTED_LISTS_MAX: usize = 8;
+/// Most beginnings of lists in the head, apart from the first message.
+pub const LIST_STARTS_MAX: usize = 8;
 /// Most records of `append` calls in the head; a repeated call is recognised by its record.
 pub const RECENT_BATCHES_MAX: usize = 8;
 /// Most context items in the head itself; context nodes hold the others.

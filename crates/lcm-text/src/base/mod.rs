@@ -11,4 +11,5 @@ pub mod json;
 pub mod limits;
 pub mod sort;
 pub mod time;
+pub mod time_offsets;
 pub mod tokens;

@@ -64,9 +64,9 @@ fn plan_swaps(
     steps
 }
 
-/// Finds an item in a sorted list of `length` items: `Ok` with its index, or `Err` with the index
-/// at which an insertion keeps the order. `compare` compares the item at an index with the sought
-/// item. The last item is compared first, because keys are mostly inserted in order.
+/// Finds an item in a sorted list of `length` items. `Ok` has the index of the item, `Err` the
+/// index at which an insertion keeps the order. `compare` compares the item at an index with the
+/// sought item. The last item is compared first, because keys are mostly inserted in order.
 #[inline(never)]
 fn search_sorted(
     length: usize,

@@ -8,8 +8,8 @@ use alloc::{
     vec::Vec,
 };
 
-use super::config_override::ConfigOverride;
-use crate::{summary::prompts::PromptTemplate, types::api};
+use super::{config_override::ConfigOverride, host_settings::HostSettings};
+use crate::{base::time_offsets::TimeOffsets, summary::prompts::PromptTemplate, types::api};
 
 /// The token limit of the fresh tail.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -21,6 +21,15 @@ pub enum TailCap {
     Unlimited,
     /// The key was this number of tokens, at least 1.
     Tokens(u32),
+}
+
+/// When a turn compacts.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum TurnCompaction {
+    /// Compaction that can wait is left for `maintain`.
+    Deferred,
+    /// In the turn.
+    Inline,
 }
 
 /// The settings of one engine. A setting that is `None` is derived from the budget of a call,
@@ -61,6 +70,13 @@ pub struct Config {
     pub sweep_passes_max: u32,
     /// Most sweeps of mode `until-under`, at least 1, default 10.
     pub until_under_rounds_max: u32,
+    /// Time after which a compaction asks no further model, but for mode `until-under`, in
+    /// milliseconds, at least 1; `None`: no bound.
+    pub sweep_deadline_ms: Option<u32>,
+    /// The same for a compaction of mode `until-under`.
+    pub until_under_deadline_ms: Option<u32>,
+    /// When a turn compacts that does not say so; `None`: as the task `turn` does by itself.
+    pub turn_compaction: Option<TurnCompaction>,
     /// Most tokens of a fallback summary, its note included; at least 64.
     pub fallback_tokens_max: Option<u32>,
     /// A summary is cut above this factor times its target; 1 to 1000, default 3.
@@ -92,13 +108,24 @@ pub struct Config {
     /// Texts that replace the task paragraph of a prompt, each at most
     /// [`crate::summary::prompts::OVERRIDE_BYTES_MAX`] bytes and not blank; default none.
     pub prompt_overrides: Vec<(PromptTemplate, String)>,
-    /// Model for summaries; `None`: the host chooses.
+    /// Offsets of local time, for texts that people and models read; default: UTC.
+    pub time_offsets: TimeOffsets,
+    /// Model for summaries, with its provider if `summary_provider` names one; `None`: the host
+    /// chooses.
     pub summary_model: Option<String>,
+    /// Provider of `summary_model`, if the model names none.
+    pub summary_provider: Option<String>,
     /// Model for descriptions of large files; `None`: the host chooses. No request uses the model
     /// in this version.
     pub large_file_summary_model: Option<String>,
+    /// Provider of `large_file_summary_model`, if the model names none.
+    pub large_file_summary_provider: Option<String>,
     /// Model for answers to questions; `None`: the host chooses.
     pub expansion_model: Option<String>,
+    /// Provider of `expansion_model`, if the model names none.
+    pub expansion_provider: Option<String>,
+    /// Longest time for a question that names none, in milliseconds; `None`: 150,000.
+    pub ask_deadline_ms: Option<u32>,
     /// Whether models get output tokens for reasoning beyond those of the answer; default true.
     pub enable_summary_thinking: bool,
     /// Length of the window in which rejected answers are counted, in milliseconds, at least 1,
@@ -130,6 +157,8 @@ pub struct Config {
     pub stateless_session_patterns: Vec<String>,
     /// Whether `stateless_session_patterns` applies; default true.
     pub skip_stateless_sessions: bool,
+    /// Settings that the engine does not read.
+    pub host: HostSettings,
 }
 
 /// Output tokens for the reasoning of a model, if `enable_summary_thinking` is set.
@@ -161,6 +190,9 @@ impl Default for Config {
             summary_prefix_tokens_target: None,
             sweep_passes_max: 12,
             until_under_rounds_max: 10,
+            sweep_deadline_ms: None,
+            until_under_deadline_ms: None,
+            turn_compaction: None,
             fallback_tokens_max: None,
             summary_overage_factor: 3,
             expand_tokens_max: 4000,
@@ -173,9 +205,14 @@ impl Default for Config {
             plain_summaries: false,
             custom_instructions: String::new(),
             prompt_overrides: Vec::new(),
+            time_offsets: TimeOffsets::default(),
             summary_model: None,
+            summary_provider: None,
             large_file_summary_model: None,
+            large_file_summary_provider: None,
             expansion_model: None,
+            expansion_provider: None,
+            ask_deadline_ms: None,
             enable_summary_thinking: true,
             summary_call_window_ms: 600_000,
             summary_max_calls_per_window: 24,
@@ -188,6 +225,7 @@ impl Default for Config {
             ignore_session_patterns: Vec::new(),
             stateless_session_patterns: Vec::new(),
             skip_stateless_sessions: true,
+            host: HostSettings::default(),
         }
     }
 }

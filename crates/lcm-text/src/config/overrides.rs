@@ -47,6 +47,9 @@ impl Config {
 /// `invalid-input`: more than [`RULES_MAX`] rules. Or, with the number of the rule from 1: no
 /// object, an unknown field, a value out of bounds, no condition, no setting, or `window_min` above
 /// `window_max`.
+///
+/// The conditions may also be in an object `match`, under the names of the reference system, and a
+/// rule may have a `name`, which has no effect.
 pub(super) fn read_overrides(raw: &str, list: &[json::JsonValue]) -> Result<Vec<ConfigOverride>> {
     if list.len() > RULES_MAX {
         return Err(Error::invalid_input(format_args!(
@@ -66,11 +69,13 @@ pub(super) fn read_overrides(raw: &str, list: &[json::JsonValue]) -> Result<Vec<
 }
 
 fn read_rule(name: &str, mut fields: JsonFields<'_>) -> Result<ConfigOverride> {
+    fields.take_optional_text("name");
+    let nested = read_match(name, &mut fields)?;
     let rule = ConfigOverride {
-        model: fields.take_optional_text("model"),
-        session: fields.take_optional_text("session"),
-        window_min: fields.take_optional_u32("window_min"),
-        window_max: fields.take_optional_u32("window_max"),
+        model: fields.take_optional_text("model").or(nested.model),
+        session: fields.take_optional_text("session").or(nested.session),
+        window_min: fields.take_optional_u32("window_min").or(nested.window_min),
+        window_max: fields.take_optional_u32("window_max").or(nested.window_max),
         context_threshold_permille: read_permille(&mut fields),
         fresh_tail_messages_max: read_aliased_number(
             &mut fields,
@@ -108,6 +113,26 @@ fn read_rule(name: &str, mut fields: JsonFields<'_>) -> Result<ConfigOverride> {
     }
 }
 
+/// Takes the conditions in `match`, the form of the reference system; without it no condition.
+fn read_match(name: &str, fields: &mut JsonFields<'_>) -> Result<ConfigOverride> {
+    const MATCH: &str = "match";
+    let Some((text, kind)) = fields.take_any(MATCH) else { return Ok(ConfigOverride::default()) };
+    if kind != JsonKind::Object {
+        fields.reject_field(MATCH, "an object");
+        return Ok(ConfigOverride::default());
+    }
+    let mut fields = JsonFields::parse_argument(MATCH, &text)?;
+    let conditions = ConfigOverride {
+        model: fields.take_optional_text("model"),
+        session: fields.take_optional_text("sessionPattern"),
+        window_min: fields.take_optional_u32("modelContextWindowMin"),
+        window_max: fields.take_optional_u32("modelContextWindowMax"),
+        ..ConfigOverride::default()
+    };
+    fields.finish(&format!("{name}: `{MATCH}`"))?;
+    Ok(conditions)
+}
+
 /// Takes a number by its own name, or else by its alias, the name of the reference system.
 fn read_aliased_number(fields: &mut JsonFields<'_>, [ours, alias]: [&str; 2]) -> Option<u32> {
     let aliased = fields.take_optional_u32(alias);
@@ -140,7 +165,7 @@ fn read_permille(fields: &mut JsonFields<'_>) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{budget_policy::BudgetPolicy, settings::parse};
+    use crate::config::{budget_policy::BudgetPolicy, parse};
 
     fn config(rules: &str) -> Config {
         parse(&format!("{{\"contextThresholdOverrides\":{rules}}}")).unwrap().0
@@ -173,6 +198,22 @@ mod tests {
     }
 
     #[test]
+    fn conditions_may_be_nested_as_in_the_reference() {
+        let config = config(
+            r#"[{"name":"large","match":{"modelContextWindowMin":900},"contextThreshold":0.15,
+                 "freshTailCount":16},
+                {"name":"phone","match":{"sessionPattern":"agent:*:phone:**"},
+                 "contextThreshold":0.3},
+                {"match":{"model":"big","modelContextWindowMax":2000},"leafChunkTokens":5}]"#,
+        );
+        let large = policy(&config, None, "agent:a", 1_000);
+        assert_eq!((large.threshold, large.fresh_tail_messages_max), (150, 16));
+        assert_eq!(policy(&config, None, "agent:a:phone:1:2", 1_000).threshold, 300);
+        assert_eq!(policy(&config, Some("big"), "agent:a", 1_000).leaf_chunk_tokens_max, 5);
+        assert_eq!(policy(&config, Some("big"), "agent:a", 3_000).threshold, 450);
+    }
+
+    #[test]
     fn a_rule_that_is_none_is_refused_by_its_place() {
         for (rules, wanted) in [
             ("{}", "`contextThresholdOverrides` must be an array of rules"),
@@ -184,6 +225,17 @@ mod tests {
             (r#"[{"model":"m","contextThreshold":1.5}]"#, "rule 1: `contextThreshold` must be"),
             (r#"[{"model":"m","context_threshold_permille":1001}]"#, "from 0 to 1000"),
             (r#"[{"window_min":2,"window_max":1,"leafChunkTokens":1}]"#, "must be at most"),
+            (r#"[{"match":5,"leafChunkTokens":1}]"#, "rule 1: `match` must be an object, got 5"),
+            (r#"[{"match":{},"leafChunkTokens":1}]"#, "rule 1: must have `model`"),
+            (
+                r#"[{"match":{"session":"a"},"leafChunkTokens":1}]"#,
+                "rule 1: `match`: `session` is not a known field",
+            ),
+            (
+                r#"[{"match":{"modelContextWindowMin":2,"modelContextWindowMax":1},
+                    "leafChunkTokens":1}]"#,
+                "must be at most",
+            ),
             (r#"[{"model":"m","leafChunkTokens":1,"x":1}]"#, "rule 1: `x` is not a known field"),
         ] {
             let json = format!("{{\"contextThresholdOverrides\":{rules}}}");

@@ -1,10 +1,8 @@
 //! Parses a configuration from JSON and reports how each key was treated.
 //!
-//! Input: a JSON object. Output: a [`Config`] and a report as JSON. A setting has one own name and
-//! may have aliases. Aliases are names of the reference system, an older context engine whose
-//! configuration is accepted. Every name is read in camel case and in snake case. If several names
-//! of a setting are given, its own name wins, then the first alias in [`SETTINGS`]. Keys of hosts
-//! are reported and not read.
+//! Input: a JSON object, and for [`resolve_config`] environment variables. Output: a [`Config`] and
+//! a report as JSON. If several names of a setting are given, a key of the object goes before a
+//! variable, then the own name before aliases, and these in the order of the table of settings.
 
 use alloc::{
     format,
@@ -16,8 +14,17 @@ use core::cmp::Reverse;
 use super::{
     config_override::ConfigOverride,
     decimal::{parse_whole, scale_decimal},
-    engine_config::{Config, TailCap},
+    engine_config::{Config, TurnCompaction},
+    host_settings::{self, join_model},
+    ignored_keys::{self, IgnoredKey},
     overrides,
+    report::{AliasedKey, ConfigReport},
+    setting::{
+        NO_MAX, SETTINGS, Setting,
+        SettingType::{self, Depth, Flag, Name, Number, NumberOrNull, Text, Texts},
+        camel_case, find_setting,
+    },
+    time_offsets, variables,
 };
 use crate::{
     base::{
@@ -29,239 +36,6 @@ use crate::{
     types::api,
 };
 
-/// One setting.
-struct Setting {
-    name: &'static str,
-    /// Names of the setting in the reference system, in camel case; the first wins.
-    aliases: &'static [&'static str],
-    value_type: SettingType,
-}
-
-/// The type and bounds of a setting, with the function that sets its value.
-enum SettingType {
-    /// A whole number; the bounds are inclusive.
-    Number(u32, u32, fn(&mut Config, u32)),
-    /// A whole number of at least the first field, or `null`.
-    NumberOrNull(u32, fn(&mut Config, Option<u32>)),
-    /// A whole number of at least 0, or -1 for `None`.
-    Depth(fn(&mut Config, Option<u32>)),
-    Flag(fn(&mut Config, bool)),
-    Text(fn(&mut Config, String)),
-    /// A string; the empty string and `null` give `None`.
-    Name(fn(&mut Config, Option<String>)),
-    Texts(fn(&mut Config, Vec<String>)),
-    /// Thousandths under the own name, a decimal from 0 to 1 under the alias.
-    Threshold,
-    /// An array of override rules.
-    Overrides,
-    /// An object from names of prompts to texts.
-    Prompts,
-    /// An array of element names.
-    Tags,
-    /// The name of a policy under the own name. Under an alias, `true` is `prompt-aware` and
-    /// `false` is `chronological`.
-    Eviction,
-}
-
-const NO_MAX: u32 = u32::MAX;
-
-const fn new_setting(
-    name: &'static str,
-    aliases: &'static [&'static str],
-    value_type: SettingType,
-) -> Setting {
-    Setting { name, aliases, value_type }
-}
-
-use SettingType::{Depth, Flag, Name, Number, NumberOrNull, Text, Texts};
-
-static SETTINGS: [Setting; 42] = [
-    new_setting("enabled", &[], Flag(|c, v| c.enabled = v)),
-    new_setting("context_threshold_permille", &["contextThreshold"], SettingType::Threshold),
-    new_setting(
-        "context_threshold_overrides",
-        &["contextThresholdOverrides"],
-        SettingType::Overrides,
-    ),
-    new_setting(
-        "fresh_tail_messages_max",
-        &["freshTailCount"],
-        Number(0, NO_MAX, |c, v| c.fresh_tail_messages_max = v),
-    ),
-    new_setting(
-        "fresh_tail_tokens_max",
-        &["freshTailMaxTokens"],
-        NumberOrNull(1, |c, v| {
-            c.fresh_tail_tokens_max = v.map_or(TailCap::Unlimited, TailCap::Tokens);
-        }),
-    ),
-    new_setting(
-        "leaf_chunk_tokens_max",
-        &["leafChunkTokens"],
-        Number(1, NO_MAX, |c, v| c.leaf_chunk_tokens_max = Some(v)),
-    ),
-    new_setting(
-        "leaf_tokens_target",
-        &["leafTargetTokens"],
-        Number(1, NO_MAX, |c, v| c.leaf_tokens_target = Some(v)),
-    ),
-    new_setting(
-        "condensed_tokens_target",
-        &["condensedTargetTokens"],
-        Number(1, NO_MAX, |c, v| c.condensed_tokens_target = Some(v)),
-    ),
-    new_setting(
-        "condense_leaves_min",
-        &["leafMinFanout"],
-        Number(2, NO_MAX, |c, v| c.condense_leaves_min = v),
-    ),
-    new_setting(
-        "condense_summaries_min",
-        &["condensedMinFanout"],
-        Number(2, NO_MAX, |c, v| c.condense_summaries_min = v),
-    ),
-    new_setting(
-        "condense_min_hard",
-        &["condensedMinFanoutHard"],
-        Number(2, NO_MAX, |c, v| c.condense_min_hard = v),
-    ),
-    new_setting(
-        "sweep_depth_max",
-        &["sweepMaxDepth", "incrementalMaxDepth"],
-        Depth(|c, v| c.sweep_depth_max = v),
-    ),
-    new_setting(
-        "summary_prefix_tokens_target",
-        &["summaryPrefixTargetTokens"],
-        Number(1, NO_MAX, |c, v| c.summary_prefix_tokens_target = Some(v)),
-    ),
-    new_setting(
-        "sweep_passes_max",
-        &["maxSweepIterations"],
-        Number(1, NO_MAX, |c, v| c.sweep_passes_max = v),
-    ),
-    new_setting(
-        "until_under_rounds_max",
-        &["maxRounds"],
-        Number(1, NO_MAX, |c, v| c.until_under_rounds_max = v),
-    ),
-    new_setting(
-        "fallback_tokens_max",
-        &["fallbackMaxTokens"],
-        Number(64, NO_MAX, |c, v| c.fallback_tokens_max = Some(v)),
-    ),
-    new_setting(
-        "summary_overage_factor",
-        &["summaryMaxOverageFactor"],
-        Number(1, 1000, |c, v| c.summary_overage_factor = v),
-    ),
-    new_setting(
-        "expand_tokens_max",
-        &["maxExpandTokens"],
-        Number(1, NO_MAX, |c, v| c.expand_tokens_max = v),
-    ),
-    new_setting(
-        "large_payload_tokens_min",
-        &["largeFileThresholdTokens", "largeFileTokenThreshold"],
-        Number(1000, NO_MAX, |c, v| c.large_payload_tokens_min = v),
-    ),
-    new_setting(
-        "new_session_retain_depth",
-        &["newSessionRetainDepth"],
-        Depth(|c, v| c.new_session_retain_depth = v),
-    ),
-    new_setting(
-        "assembly_tokens_max",
-        &["maxAssemblyTokenBudget"],
-        NumberOrNull(1000, |c, v| c.assembly_tokens_max = v),
-    ),
-    new_setting(
-        "bootstrap_tokens_max",
-        &["bootstrapMaxTokens"],
-        Number(1, NO_MAX, |c, v| c.bootstrap_tokens_max = Some(v)),
-    ),
-    new_setting(
-        "eviction_policy",
-        &["promptAwareEviction", "promptAwareEvictionEnabled"],
-        SettingType::Eviction,
-    ),
-    new_setting(
-        "stub_large_tool_payloads",
-        &["stubLargeToolPayloads"],
-        Flag(|c, v| c.stub_large_tool_payloads = v),
-    ),
-    new_setting("plain_summaries", &[], Flag(|c, v| c.plain_summaries = v)),
-    new_setting(
-        "custom_instructions",
-        &["customInstructions"],
-        Text(|c, v| c.custom_instructions = v),
-    ),
-    new_setting("prompt_overrides", &[], SettingType::Prompts),
-    new_setting("summary_model", &["summaryModel"], Name(|c, v| c.summary_model = v)),
-    new_setting(
-        "large_file_summary_model",
-        &["largeFileSummaryModel"],
-        Name(|c, v| c.large_file_summary_model = v),
-    ),
-    new_setting("expansion_model", &["expansionModel"], Name(|c, v| c.expansion_model = v)),
-    new_setting(
-        "enable_summary_thinking",
-        &["enableSummaryThinking"],
-        Flag(|c, v| c.enable_summary_thinking = v),
-    ),
-    new_setting(
-        "summary_call_window_ms",
-        &["summaryCallWindowMs"],
-        Number(1, NO_MAX, |c, v| c.summary_call_window_ms = v.into()),
-    ),
-    new_setting(
-        "summary_max_calls_per_window",
-        &["summaryMaxCallsPerWindow"],
-        Number(1, NO_MAX, |c, v| c.summary_max_calls_per_window = v),
-    ),
-    new_setting(
-        "summary_spend_backoff_ms",
-        &["summarySpendBackoffMs"],
-        Number(1, NO_MAX, |c, v| c.summary_spend_backoff_ms = v.into()),
-    ),
-    new_setting(
-        "circuit_breaker_threshold",
-        &["circuitBreakerThreshold"],
-        Number(1, NO_MAX, |c, v| c.circuit_breaker_threshold = v),
-    ),
-    new_setting(
-        "circuit_breaker_cooldown_ms",
-        &["circuitBreakerCooldownMs"],
-        Number(1, NO_MAX, |c, v| c.circuit_breaker_cooldown_ms = v.into()),
-    ),
-    new_setting(
-        "replay_flood_threshold_external",
-        &["replayFloodThresholdExternal"],
-        Number(1, NO_MAX, |c, v| c.replay_flood_threshold_external = v),
-    ),
-    new_setting(
-        "replay_flood_threshold_internal",
-        &["replayFloodThresholdInternal"],
-        Number(1, NO_MAX, |c, v| c.replay_flood_threshold_internal = v),
-    ),
-    new_setting("strip_injected_context_tags", &["stripInjectedContextTags"], SettingType::Tags),
-    new_setting(
-        "ignore_session_patterns",
-        &["ignoreSessionPatterns"],
-        Texts(|c, v| c.ignore_session_patterns = v),
-    ),
-    new_setting(
-        "stateless_session_patterns",
-        &["statelessSessionPatterns"],
-        Texts(|c, v| c.stateless_session_patterns = v),
-    ),
-    new_setting(
-        "skip_stateless_sessions",
-        &["skipStatelessSessions"],
-        Flag(|c, v| c.skip_stateless_sessions = v),
-    ),
-];
-
 /// Most element names of `strip_injected_context_tags`.
 const TAGS_MAX: usize = 32;
 /// Most bytes of one element name.
@@ -271,92 +45,30 @@ const TAGS_RULE: &str = "\
 an array of strings, at most 32 names of elements of at most 64 bytes: ASCII letters, digits, `_`, \
 `-`, `.` and `:`, beginning with a letter or `_`";
 
-/// Keys of the reference system that have no effect here, in camel case.
-const DEPRECATED_KEYS: [&str; 2] = ["cacheAwareCompaction", "dynamicLeafChunkTokens"];
-
-/// Keys of the reference system for which only a host can have an effect, in camel case. They
-/// include deadlines, because the engine has no clock.
-const HOST_KEYS: [&str; 18] = [
-    "autoRotateSessionFiles",
-    "compactUntilUnderDeadlineMs",
-    "databasePath",
-    "dbPath",
-    "delegationTimeoutMs",
-    "expansionProvider",
-    "fallbackProviders",
-    "hostFallbackMode",
-    "independentLogFile",
-    "largeFileSummaryProvider",
-    "largeFilesDir",
-    "proactiveThresholdCompactionMode",
-    "pruneHeartbeatOk",
-    "summaryProvider",
-    "summaryTimeoutMs",
-    "sweepDeadlineMs",
-    "timezone",
-    "transcriptGcEnabled",
-];
-
-/// How each given key was treated; every list is sorted.
-#[derive(Default)]
-struct ConfigReport {
-    /// Own names of the settings that were given by any name.
-    accepted: Vec<&'static str>,
-    /// The accepted settings that are in [`RESERVED_SETTINGS`].
-    reserved: Vec<&'static str>,
-    /// Own names of the settings that were not given.
-    defaulted: Vec<&'static str>,
-    /// Given keys that are not the own name of their setting.
-    aliased: Vec<AliasedKey>,
-    /// Given keys that are in [`DEPRECATED_KEYS`].
-    deprecated: Vec<String>,
-    /// Given keys that are in [`HOST_KEYS`].
-    host: Vec<String>,
-    /// All other given keys.
-    unknown: Vec<String>,
-}
-
-struct AliasedKey {
-    key: String,
-    name: &'static str,
-}
-
-impl ConfigReport {
-    fn to_json(&self) -> String {
-        let mut aliased = JsonWriter::new_array();
-        for AliasedKey { key, name } in &self.aliased {
-            let mut alias = JsonWriter::new_object();
-            alias.add_text("key", key);
-            alias.add_text("as", name);
-            aliased.push_object(alias);
-        }
-        let mut report = JsonWriter::new_object();
-        report.add_array("accepted", string_array(&self.accepted));
-        report.add_texts("reserved", &self.reserved);
-        report.add_array("defaulted", string_array(&self.defaulted));
-        report.add_array("aliased", aliased);
-        report.add_texts("deprecated", &self.deprecated);
-        report.add_texts("host", &self.host);
-        report.add_texts("unknown", &self.unknown);
-        report.end_object()
-    }
-}
-
-fn string_array(names: &[&str]) -> JsonWriter {
-    let mut array = JsonWriter::new_array();
-    names.iter().for_each(|name| array.push_text(name));
-    array
-}
+/// Settings that are accepted and that no request of this version uses.
+const RESERVED_SETTINGS: [&str; 2] = ["large_file_summary_model", "large_file_summary_provider"];
 
 /// A setting that the caller gave.
-struct GivenSetting {
+struct GivenSetting<'a> {
     /// Index in [`SETTINGS`].
     setting: usize,
     /// 0 for the own name, else 1 + the index of the alias.
     name_rank: usize,
-    /// The key as given.
+    /// The key or the variable, as given.
     spelled: String,
+    /// The key as an object of the configuration can have it.
+    key: String,
+    is_variable: bool,
+    /// The JSON that has the value.
+    raw: &'a str,
     value: JsonMember,
+}
+
+/// The settings that were given, and the report so far.
+#[derive(Default)]
+struct GivenConfig<'a> {
+    settings: Vec<GivenSetting<'a>>,
+    report: ConfigReport,
 }
 
 /// Parses a configuration, one JSON object. Absent keys have their defaults; of a repeated key the
@@ -364,7 +76,8 @@ struct GivenSetting {
 ///
 /// The second result is a JSON object that reports how keys were treated; none of its entries is an
 /// error. Its lists are `accepted`, `reserved`, `defaulted`, `aliased` (each `{"key", "as"}`),
-/// `deprecated`, `host` and `unknown`.
+/// `deprecated`, `host`, `not_followed`, `overridden`, `unknown`, and `notes` (each `{"key",
+/// "note"}`).
 ///
 /// # Errors
 ///
@@ -385,88 +98,216 @@ struct GivenSetting {
 /// # Ok::<(), lcm_text::base::error::Error>(())
 /// ```
 pub fn parse(config_json: &str) -> Result<(Config, String)> {
-    let mut members = Vec::new();
-    for member in json::parse_object(config_json)? {
-        members.push((json::text(config_json, member.key).into_owned(), member));
-    }
-    let mut report = ConfigReport::default();
-    let mut given_settings = Vec::new();
-    for (spelled, value) in SortedMap::from_entries(members).into_entries() {
-        let camel = camel_case(&spelled);
-        if let Some((setting, name_rank)) = find_setting(&spelled, &camel) {
-            given_settings.push(GivenSetting { setting, name_rank, spelled, value });
-        } else if DEPRECATED_KEYS.contains(&camel.as_str()) {
-            report.deprecated.push(spelled);
-        } else if HOST_KEYS.contains(&camel.as_str()) {
-            report.host.push(spelled);
-        } else {
-            report.unknown.push(spelled);
-        }
-    }
-    // Every value is checked. The value under the name that wins is set last.
-    sort::sort_by(&mut given_settings, &mut |a, b| {
-        let order = |given: &GivenSetting| (given.setting, Reverse(given.name_rank));
-        order(a).cmp(&order(b)).then_with(|| a.spelled.cmp(&b.spelled))
-    });
-    let mut config = Config::default();
-    for GivenSetting { setting, name_rank, spelled, value } in given_settings {
-        let Some(key) = SETTINGS.get(setting) else { continue };
-        set_value(&mut config, config_json, &key.value_type, name_rank > 0, &value).map_err(
-            |rule| {
-                let found = json::describe_scalar(config_json, value.value);
-                Error::invalid_input(format_args!("`{spelled}` must be {rule}{found}"))
-            },
-        )?;
-        report.accepted.push(key.name);
-        if name_rank > 0 || spelled != key.name {
-            report.aliased.push(AliasedKey { key: spelled, name: key.name });
-        }
-    }
-    sort::sort_and_dedup(&mut report.accepted);
-    let names = SETTINGS.iter().map(|key| key.name);
-    report.defaulted = names.filter(|name| !report.accepted.contains(name)).collect();
-    sort::sort(&mut report.defaulted);
-    sort::sort_by(&mut report.aliased, &mut |a, b| a.key.cmp(&b.key));
-    report.reserved =
-        RESERVED_SETTINGS.iter().copied().filter(|name| report.accepted.contains(name)).collect();
-    Ok((config, report.to_json()))
+    let mut given = GivenConfig::default();
+    given.add_object(config_json)?;
+    let (config, report, _) = given.settle_values()?;
+    Ok((config, report.into_json().end_object()))
 }
 
-/// Returns the index of the setting with this name, and the rank of the name as in
-/// [`GivenSetting::name_rank`]; `None`: no setting has this name.
-fn find_setting(spelled: &str, camel: &str) -> Option<(usize, usize)> {
-    SETTINGS.iter().enumerate().find_map(|(setting, key)| {
-        // Own names are accepted in camel case, too.
-        if key.name == spelled || camel_case(key.name) == camel {
-            return Some((setting, 0));
+/// Makes one configuration of a JSON object and environment variables, a JSON object from their
+/// names to their texts. A key of the configuration goes before a variable of the same setting.
+/// Variables without the prefix `LCM_`, and those that hosts read themselves, are ignored.
+///
+/// Returns JSON: `config`, the object for [`parse`]; `host`, the settings that the host follows;
+/// `report`, as of [`parse`], which names a variable by its name.
+///
+/// # Errors
+///
+/// As of [`parse`], which names the key or the variable; or a variable whose value is no text.
+///
+/// # Examples
+///
+/// ```
+/// use lcm_text::config;
+///
+/// let resolved = config::resolve_config("{}", r#"{"LCM_FRESH_TAIL_COUNT": "32"}"#)?;
+/// assert!(resolved.contains(r#""config":{"fresh_tail_count":32}"#));
+/// # Ok::<(), lcm_text::base::error::Error>(())
+/// ```
+pub fn resolve_config(config_json: &str, variables_json: &str) -> Result<String> {
+    let mut given = GivenConfig::default();
+    let mut written = JsonWriter::new_object();
+    for (variable, key, text) in &variables::list_variables(variables_json)? {
+        let setting = find_setting(key, &camel_case(key));
+        let json = match setting.and_then(|(index, rank)| Some((SETTINGS.get(index)?, rank > 0))) {
+            Some((setting, is_alias)) => variables::write_value(setting, is_alias, text),
+            None => Some("null".into()),
+        };
+        if let Some(json) = json {
+            written.add_json(variable, &json);
         }
-        let alias = key.aliases.iter().position(|alias| *alias == camel)?;
-        Some((setting, alias + 1))
-    })
-}
-
-/// Converts `fresh_tail_count` to `freshTailCount`; a name without underscores is unchanged.
-fn camel_case(name: &str) -> String {
-    let mut words = name.split('_');
-    let mut out = words.next().unwrap_or_default().to_string();
-    for word in words {
-        let mut letters = word.chars();
-        out.extend(letters.next().map(|first| first.to_ascii_uppercase()));
-        out.push_str(letters.as_str());
     }
-    out
+    let written = written.end_object();
+    given.add_object(config_json)?;
+    given.add_variables(&written)?;
+    let (config, report, settings_json) = given.settle_values()?;
+    let mut resolved = JsonWriter::new_object();
+    resolved.add_object("config", settings_json);
+    resolved.add_object("host", config.host.to_json(&config));
+    resolved.add_object("report", report.into_json());
+    Ok(resolved.end_object())
 }
 
-/// Settings that the report lists as `reserved`. Of them, only `large_file_summary_model` is never
-/// read by the engine.
-static RESERVED_SETTINGS: [&str; 6] = [
-    "expand_tokens_max",
-    "expansion_model",
-    "large_file_summary_model",
-    "summary_call_window_ms",
-    "summary_max_calls_per_window",
-    "summary_spend_backoff_ms",
-];
+impl<'a> GivenConfig<'a> {
+    /// Adds the keys of a configuration.
+    fn add_object(&mut self, raw: &'a str) -> Result<()> {
+        let mut members = Vec::new();
+        for member in json::parse_object(raw)? {
+            members.push((json::text(raw, member.key).into_owned(), member));
+        }
+        for (spelled, value) in SortedMap::from_entries(members).into_entries() {
+            let camel = camel_case(&spelled);
+            self.add_key(raw, (spelled.clone(), spelled, camel), value, false);
+        }
+        Ok(())
+    }
+
+    /// Adds variables, an object of values by the names of the variables.
+    fn add_variables(&mut self, raw: &'a str) -> Result<()> {
+        for member in json::parse_object(raw)? {
+            let spelled = json::text(raw, member.key).into_owned();
+            let key = variables::find_key(&spelled).unwrap_or_default();
+            let camel = camel_case(&key);
+            self.add_key(raw, (spelled, key, camel), member, true);
+        }
+        Ok(())
+    }
+
+    /// Adds one key by its names: as given, as a key, and as a key in camel case.
+    fn add_key(
+        &mut self,
+        raw: &'a str,
+        (spelled, key, camel): (String, String, String),
+        value: JsonMember,
+        is_variable: bool,
+    ) {
+        let report = &mut self.report;
+        if let Some((setting, name_rank)) = find_setting(&key, &camel) {
+            self.settings.push(GivenSetting {
+                setting,
+                name_rank,
+                spelled,
+                key,
+                is_variable,
+                raw,
+                value,
+            });
+            return;
+        }
+        match ignored_keys::find_ignored(&camel) {
+            Some(IgnoredKey::Deprecated(why)) => {
+                report.add_note(&spelled, why);
+                report.deprecated.push(spelled);
+            }
+            Some(IgnoredKey::NotFollowed(why)) => {
+                report.add_note(&spelled, why);
+                report.not_followed.push(spelled);
+            }
+            None => {
+                report.add_note(&spelled, "unknown key");
+                report.unknown.push(spelled);
+            }
+        }
+    }
+
+    /// Sets every value. Returns the configuration, the report, and the settings of the engine that
+    /// count, as an object for [`parse`].
+    fn settle_values(self) -> Result<(Config, ConfigReport, JsonWriter)> {
+        let Self { mut settings, mut report } = self;
+        // Every value is checked. The value under the name that wins is set last.
+        sort::sort_by(&mut settings, &mut |a, b| {
+            let order = |given: &GivenSetting<'_>| {
+                (given.setting, Reverse(given.is_variable), Reverse(given.name_rank))
+            };
+            order(a).cmp(&order(b)).then_with(|| a.spelled.cmp(&b.spelled))
+        });
+        let mut config = Config::default();
+        let mut settings_json = JsonWriter::new_object();
+        for (index, given) in settings.iter().enumerate() {
+            let Some(setting) = SETTINGS.get(given.setting) else { continue };
+            given.set(&mut config, setting)?;
+            let winner = settings.iter().skip(index + 1).rfind(|one| one.setting == given.setting);
+            match winner {
+                Some(winner) => {
+                    let note = format!("not used: `{}` goes before it", winner.spelled);
+                    report.add_note(&given.spelled, &note);
+                    report.overridden.push(given.spelled.clone());
+                }
+                None if Setting::is_of_host(given.setting) => report.host.push(setting.name),
+                None => {
+                    report.accepted.push(setting.name);
+                    let value = json::slice_span(given.raw, given.value.value);
+                    let is_own = given.name_rank == 0;
+                    settings_json.add_json(if is_own { setting.name } else { &given.key }, value);
+                }
+            }
+            if given.name_rank > 0 || (given.key != setting.name) {
+                let key = given.spelled.clone();
+                report.aliased.push(AliasedKey { key, name: setting.name });
+            }
+        }
+        let names = SETTINGS.iter().enumerate().filter(|(index, _)| !Setting::is_of_host(*index));
+        let names = names.map(|(_, setting)| setting.name);
+        report.defaulted = names.filter(|name| !report.accepted.contains(name)).collect();
+        note_effects(&mut config, &mut report, &settings);
+        Ok((config, report, settings_json))
+    }
+}
+
+impl GivenSetting<'_> {
+    /// Sets the value in the configuration.
+    fn set(&self, config: &mut Config, setting: &Setting) -> Result<()> {
+        let is_alias = self.name_rank > 0;
+        set_value(config, self.raw, &setting.value_type, is_alias, &self.value).map_err(|rule| {
+            let found = json::describe_scalar(self.raw, self.value.value);
+            Error::invalid_input(format_args!("`{}` must be {rule}{found}", self.spelled))
+        })
+    }
+}
+
+/// Joins providers with models, and notes accepted settings without the effect that one expects.
+fn note_effects(config: &mut Config, report: &mut ConfigReport, settings: &[GivenSetting<'_>]) {
+    // The last of several names of a setting is the one that counts.
+    let find_spelled = |name: &str| {
+        let is_named = |one: &&GivenSetting<'_>| {
+            SETTINGS.get(one.setting).is_some_and(|setting| setting.name == name)
+        };
+        settings.iter().rfind(is_named).map(|one| one.spelled.as_str())
+    };
+    let models = [
+        ("summary", &mut config.summary_model, &config.summary_provider),
+        (
+            "large_file_summary",
+            &mut config.large_file_summary_model,
+            &config.large_file_summary_provider,
+        ),
+        ("expansion", &mut config.expansion_model, &config.expansion_provider),
+    ];
+    for (name, model, provider) in models {
+        let Some(provider) = provider else { continue };
+        let note = match model {
+            None => "names no model",
+            Some(model) if model.contains('/') => "names its provider itself",
+            Some(model) => {
+                *model = join_model(provider, model);
+                continue;
+            }
+        };
+        let provider = format!("{name}_provider");
+        let key = find_spelled(&provider).unwrap_or(&provider);
+        report.add_note(key, &format!("no effect: `{name}_model` {note}"));
+    }
+    for name in RESERVED_SETTINGS {
+        if let Some(key) = find_spelled(name) {
+            report.add_note(key, "no effect in this version: no request describes a file");
+            report.reserved.push(name);
+        }
+    }
+    if !config.enabled {
+        let note = "false: nothing is compacted, and contexts have no summaries";
+        report.add_note(find_spelled("enabled").unwrap_or("enabled"), note);
+    }
+}
 
 /// Sets one value. The error is the rule that the value breaks.
 fn set_value(
@@ -514,6 +355,17 @@ fn set_value(
             config.prompt_overrides = prompts::parse_overrides(texts)?;
         }
         SettingType::Overrides => config.context_threshold_overrides = read_rules(raw, value)?,
+        SettingType::TimeOffsets => config.time_offsets = time_offsets::read_offsets(raw, value)?,
+        SettingType::Models => {
+            config.host.fallback_models = host_settings::read_models(raw, value)?
+        }
+        SettingType::TurnCompaction => {
+            config.turn_compaction = Some(match string.as_deref() {
+                Some("deferred") => TurnCompaction::Deferred,
+                Some("inline") => TurnCompaction::Inline,
+                _ => return Err("`deferred` or `inline`".into()),
+            });
+        }
         SettingType::Threshold => {
             config.context_threshold_permille = read_threshold(&text, aliased, value)?
         }

@@ -23,8 +23,9 @@ fn an_empty_object_is_the_default_and_says_so() {
     let (config, report) = parse("{}").unwrap();
     assert_eq!(config, Config::default());
     let report: serde_json::Value = serde_json::from_str(&report).unwrap();
-    assert_eq!(report["defaulted"].as_array().unwrap().len(), 42);
-    for list in ["accepted", "aliased", "deprecated", "host", "unknown"] {
+    assert_eq!(report["defaulted"].as_array().unwrap().len(), 50);
+    let lists = ["accepted", "reserved", "aliased", "deprecated", "host", "not_followed"];
+    for list in lists.into_iter().chain(["overridden", "unknown", "notes"]) {
         assert_eq!(report[list].as_array().unwrap().len(), 0, "{list}");
     }
 }
@@ -55,6 +56,7 @@ fn each_key_lands_in_one_sorted_list() {
     assert_eq!(
         report["aliased"],
         serde_json::json!([
+            {"key": "databasePath", "as": "database_path"},
             {"key": "freshTailCount", "as": "fresh_tail_messages_max"},
             {"key": "leafChunkTokens", "as": "leaf_chunk_tokens_max"},
             {"key": "summaryModel", "as": "summary_model"}
@@ -64,9 +66,10 @@ fn each_key_lands_in_one_sorted_list() {
         report["deprecated"],
         serde_json::json!(["cacheAwareCompaction", "dynamic_leaf_chunk_tokens"])
     );
-    assert_eq!(report["host"], serde_json::json!(["databasePath", "database_path", "timezone"]));
+    assert_eq!(report["host"], serde_json::json!(["database_path", "timezone"]));
+    assert_eq!(report["overridden"], serde_json::json!(["databasePath"]));
     assert_eq!(report["unknown"], serde_json::json!(["aaa", "zzz"]));
-    assert_eq!(report["defaulted"].as_array().unwrap().len(), 37);
+    assert_eq!(report["defaulted"].as_array().unwrap().len(), 45);
 }
 
 #[test]

@@ -17,9 +17,12 @@ const PARTS_MAX: usize = 16;
 
 /// Part types that identify a dialect. `tool_result` is a type of two dialects: it identifies `lcm`
 /// if the part has `call_id` or `output`, else Anthropic.
-const TYPE_DIALECTS: [(&str, Dialect); 10] = [
+const TYPE_DIALECTS: [(&str, Dialect); 13] = [
     ("tool_use", Dialect::Anthropic),
     ("tool_result", Dialect::Anthropic),
+    ("server_tool_use", Dialect::Anthropic),
+    ("mcp_tool_use", Dialect::Anthropic),
+    ("mcp_tool_result", Dialect::Anthropic),
     ("image", Dialect::Anthropic),
     ("document", Dialect::Anthropic),
     ("image_url", Dialect::OpenaiChat),
@@ -28,6 +31,20 @@ const TYPE_DIALECTS: [(&str, Dialect); 10] = [
     ("input_image", Dialect::OpenaiResponses),
     ("input_file", Dialect::OpenaiResponses),
     ("tool_call", Dialect::Lcm),
+];
+
+/// Types of parts that are calls or results of tools.
+const TOOL_TYPES: [&str; 6] =
+    ["tool_use", "tool_result", "server_tool_use", "mcp_tool_use", "mcp_tool_result", "tool_call"];
+
+/// Keys of which any identifies a Gemini part as a call or a result of a tool.
+const GEMINI_TOOL_KEYS: [&str; 6] = [
+    "functionCall",
+    "function_call",
+    "functionResponse",
+    "function_response",
+    "executableCode",
+    "codeExecutionResult",
 ];
 
 /// Keys of which any identifies a part without `type` as a Gemini part.
@@ -47,6 +64,9 @@ const GEMINI_KEYS: [&str; 8] = [
 pub struct DialectMismatch {
     /// The dialect that the message resembles; `None`: no dialect is recognised.
     pub looks_like: Option<Dialect>,
+    /// Whether the declared dialect loses a tool call or a result of the message; `looks_like` then
+    /// reads the lost part.
+    pub loses_tools: bool,
 }
 
 /// A message as the reader of its declared dialect understood it.
@@ -66,18 +86,26 @@ impl DialectReading<'_> {
             Part::ToolResult { output, .. } => output.is_none(),
             _ => false,
         };
-        let looks_like = self.find_outside_content().or_else(|| self.find_in_parts());
-        if looks_like.is_some() {
-            return Some(DialectMismatch { looks_like });
+        let has_unread = self.parts.iter().all(|part| is_empty(&part));
+        let lost = self
+            .find_outside_content()
+            .or_else(|| self.parts.iter().find_map(|part| self.find_lost_tool(part)))
+            .or_else(|| has_unread.then(|| self.find_lost_in_unread()).flatten());
+        if lost.is_some() {
+            return Some(DialectMismatch { looks_like: lost, loses_tools: true });
         }
-        if self.parts.iter().all(|part| is_empty(&part)) {
+        let looks_like = self.find_in_parts();
+        if looks_like.is_some() {
+            return Some(DialectMismatch { looks_like, loses_tools: false });
+        }
+        if has_unread {
             return self.find_unread_content();
         }
         let has_form =
             || self.parts.iter().find_map(|part| self.has_dialect_form(part)).unwrap_or(true);
         let is_other = |part: &Part| matches!(part, Part::Other { .. });
         (self.parts.iter().all(is_other) && !has_form())
-            .then_some(DialectMismatch { looks_like: None })
+            .then_some(DialectMismatch { looks_like: None, loses_tools: false })
     }
 
     /// Returns the member `key`; `None`: absent, `null`, or an empty string, array or object.
@@ -90,13 +118,16 @@ impl DialectReading<'_> {
         })
     }
 
-    /// Returns [`Dialect::OpenaiChat`] if the message has `tool_calls` or `tool_call_id` outside
-    /// its content, where the declared dialect has no calls or results; else `None`.
+    /// Returns [`Dialect::OpenaiChat`] if the message has `tool_calls`, `function_call` or
+    /// `tool_call_id` outside its content, where the declared dialect has no calls or results; else
+    /// `None`.
     fn find_outside_content(&self) -> Option<Dialect> {
         let is_call = |part: &Part| matches!(part, Part::ToolCall { .. });
         let is_result = |part: &Part| matches!(part, Part::ToolResult { .. });
+        let has_kind = |key, kind| self.find_filled(key).is_some_and(|member| member.kind == kind);
         let has_calls = self.dialect != Dialect::OpenaiChat
-            && self.find_filled("tool_calls").is_some_and(|calls| calls.kind == JsonKind::Array)
+            && (has_kind("tool_calls", JsonKind::Array)
+                || has_kind("function_call", JsonKind::Object))
             && !self.parts.iter().any(is_call);
         let is_answer = self.dialect == Dialect::Lcm
             && self.role == Role::Tool
@@ -105,19 +136,47 @@ impl DialectReading<'_> {
         (has_calls || is_answer).then_some(Dialect::OpenaiChat)
     }
 
-    /// Returns the dialect of the first part that belongs to another dialect.
-    fn find_in_parts(&self) -> Option<Dialect> {
-        let other = |part: &Part| match *part {
-            Part::Other { value } => Some(PartShape::from_span(self.raw, value).dialect),
+    /// Returns the dialect of a call or result that the reader did not understand; `None`: the part
+    /// is understood, or is no call or result of another dialect.
+    fn find_lost_tool(&self, part: &Part) -> Option<Dialect> {
+        match *part {
+            Part::Other { value } => PartShape::from_span(self.raw, value).lost_from(self.dialect),
             // `tool_result` is a type of two dialects. This part has no field of the declared
             // dialect.
             Part::ToolResult { call_id: None, output: None, name: None, .. } => {
                 match self.dialect {
-                    Dialect::Lcm => Some(Some(Dialect::Anthropic)),
-                    Dialect::Anthropic => Some(Some(Dialect::Lcm)),
+                    Dialect::Lcm => Some(Dialect::Anthropic),
+                    Dialect::Anthropic => Some(Dialect::Lcm),
                     _ => None,
                 }
             }
+            _ => None,
+        }
+    }
+
+    /// Returns the dialect of the first call or result in the list in which another dialect has its
+    /// content.
+    fn find_lost_in_unread(&self) -> Option<Dialect> {
+        let list = self.find_filled(self.unread_list_key())?;
+        let mut elements = json::list_elements(self.raw, list.value).into_iter();
+        elements.find_map(|element| {
+            PartShape::from_span(self.raw, element.span).lost_from(self.dialect)
+        })
+    }
+
+    /// Returns the member in which another dialect has its content.
+    const fn unread_list_key(&self) -> &'static str {
+        match self.dialect {
+            Dialect::Lcm => "text",
+            Dialect::Gemini => "content",
+            _ => "parts",
+        }
+    }
+
+    /// Returns the dialect of the first part that belongs to another dialect; `None`: no such part.
+    fn find_in_parts(&self) -> Option<Dialect> {
+        let other = |part: &Part| match *part {
+            Part::Other { value } => Some(PartShape::from_span(self.raw, value).dialect),
             Part::File { name: None, mime: None, text: None, data: None } => {
                 Some(Some(Dialect::OpenaiChat))
             }
@@ -127,20 +186,17 @@ impl DialectReading<'_> {
         shapes.find(|dialect| *dialect != self.dialect)
     }
 
-    /// Returns a mismatch if a message without content in its parts has content in a member of
-    /// another dialect.
+    /// Returns a mismatch if the message has content in a member of another dialect; `None`: no
+    /// such member. The caller ensures that no part has content.
     fn find_unread_content(&self) -> Option<DialectMismatch> {
-        // A member in which another dialect has its content.
-        let (key, dialect_of_key) = match self.dialect {
-            Dialect::Lcm => ("text", None),
-            Dialect::Gemini => ("content", None),
-            _ => ("parts", Some(Dialect::Lcm)),
-        };
+        let key = self.unread_list_key();
+        let dialect_of_key = (key == "parts").then_some(Dialect::Lcm);
         let member = self.find_filled(key).or(self.find_filled("text"))?;
         let first = json::first_element(self.raw, member.value);
         let found = first.and_then(|value| PartShape::from_span(self.raw, value.span).dialect);
         let is_key = json::is_equal_text(self.raw, member.key, key);
-        Some(DialectMismatch { looks_like: found.or(dialect_of_key.filter(|_| is_key)) })
+        let looks_like = found.or(dialect_of_key.filter(|_| is_key));
+        Some(DialectMismatch { looks_like, loses_tools: false })
     }
 
     /// Returns whether an unknown part has the general form of the declared dialect's parts;
@@ -165,6 +221,8 @@ struct PartShape {
     is_object: bool,
     /// Whether the part has a `type`.
     is_typed: bool,
+    /// Whether the part is a call or a result of a tool.
+    is_tool: bool,
     /// The dialect that the part's type or keys identify; `None`: unknown.
     dialect: Option<Dialect>,
 }
@@ -173,12 +231,14 @@ impl PartShape {
     /// Reads the fields of a part, up to a `type` other than `tool_result`.
     fn from_span(raw: &str, value: ByteSpan) -> Self {
         let value = json::slice_span(raw, value);
-        let mut shape = Self { is_object: value.starts_with('{'), is_typed: false, dialect: None };
+        let is_object = value.starts_with('{');
+        let mut shape = Self { is_object, is_typed: false, is_tool: false, dialect: None };
         if !shape.is_object {
             return shape;
         }
         let mut scanner = JsonScanner::new(value);
         let (mut key, mut is_gemini, mut is_result, mut is_lcm) = ("", false, false, false);
+        let mut is_gemini_tool = false;
         while let Ok(Some(token)) = scanner.next_token() {
             if token.depth != 1 || !matches!(token.kind, JsonTokenKind::Key | JsonTokenKind::String)
             {
@@ -188,11 +248,13 @@ impl PartShape {
                 value.get(token.start..token.end).and_then(json::string_body).unwrap_or_default();
             if token.kind == JsonTokenKind::Key {
                 key = text;
+                is_gemini_tool |= GEMINI_TOOL_KEYS.contains(&key);
                 is_gemini |= GEMINI_KEYS.contains(&key);
                 is_lcm |= matches!(key, "call_id" | "output");
             } else if key == "type" {
                 shape.is_typed = true;
                 is_result = text == "tool_result";
+                shape.is_tool = TOOL_TYPES.contains(&text);
                 shape.dialect = TYPE_DIALECTS
                     .iter()
                     .find(|(name, _)| *name == text)
@@ -204,9 +266,16 @@ impl PartShape {
         }
         if is_result && is_lcm {
             shape.dialect = Some(Dialect::Lcm);
-        } else if !shape.is_typed && is_gemini {
+        } else if !shape.is_typed && (is_gemini || is_gemini_tool) {
             shape.dialect = Some(Dialect::Gemini);
+            shape.is_tool = is_gemini_tool;
         }
         shape
+    }
+
+    /// Returns the dialect of a call or result that a reader of `declared` loses; `None`: nothing
+    /// is lost.
+    fn lost_from(&self, declared: Dialect) -> Option<Dialect> {
+        self.dialect.filter(|dialect| self.is_tool && *dialect != declared)
     }
 }

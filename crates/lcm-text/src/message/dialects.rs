@@ -1,20 +1,99 @@
 //! Reads a message of any dialect with the reader of the dialect.
 //!
 //! In: a dialect and a JSON text. Out: the projection, the parts or the token cost of the text.
+//! Messages of a caller are read by [`parse_given`], which refuses a wrong dialect or finds the
+//! dialect; stored messages by [`parse`].
 
 use alloc::vec::Vec;
 
 use crate::{
     base::{
-        error::Result,
-        json::{ByteSpan, JsonKind, JsonValue},
+        error::{Error, Result},
+        json::{self, ByteSpan, JsonKind, JsonValue},
     },
     message::{
-        anthropic, blocks::MessageBlock, gemini, lcm, openai_chat, openai_responses,
-        parsed_message::ParsedMessage, token_cost,
+        anthropic, blocks::MessageBlock, dialect_mismatch::DialectMismatch, gemini, lcm,
+        openai_chat, openai_responses, parsed_message::ParsedMessage, part::Part, token_cost,
     },
-    types::api::Dialect,
+    types::api::{Dialect, ReadDialect},
 };
+
+/// The dialects in the order in which [`ReadDialect::Auto`] prefers equal readings.
+const DIALECTS: [Dialect; 5] = [
+    Dialect::Lcm,
+    Dialect::Anthropic,
+    Dialect::OpenaiChat,
+    Dialect::OpenaiResponses,
+    Dialect::Gemini,
+];
+
+/// Parses one message that a caller gave.
+///
+/// # Errors
+///
+/// `invalid-input`: as [`parse`]; the declared dialect loses a tool call or a result of the
+/// message; no dialect reads the message. The error names the dialect to declare, if one fits.
+pub fn parse_given(dialect: ReadDialect, raw: &str) -> Result<ParsedMessage> {
+    let ReadDialect::Of(declared) = dialect else { return parse_best(raw) };
+    let message = parse(declared, raw).map_err(|error| propose_dialect(declared, raw, error))?;
+    match message.dialect_mismatch {
+        Some(DialectMismatch { looks_like: Some(other), loses_tools: true }) => {
+            let (other, declared) = (other.as_str(), declared.as_str());
+            Err(Error::invalid_input(format_args!(
+                "`dialect` must be `{other}` or `auto`, got `{declared}`, which loses a tool call \
+                 or a tool result of the message"
+            )))
+        }
+        _ => Ok(message),
+    }
+}
+
+/// Adds to an error the dialect that reads all of the message, if there is one.
+fn propose_dialect(declared: Dialect, raw: &str, error: Error) -> Error {
+    match json::parse_object(raw).and_then(|_| parse_best(raw)) {
+        Ok(message) if message.dialect != declared && message.dialect_mismatch.is_none() => {
+            let (code, other) = (error.code, message.dialect.as_str());
+            let message = error.into_failure().message;
+            Error::new(code, format_args!("{message}; `dialect` must be `{other}` or `auto`"))
+        }
+        _ => error,
+    }
+}
+
+/// Parses a message by the reader that understands most of the message; the first of [`DIALECTS`]
+/// of equal ones. A message of text alone means the same in several dialects.
+fn parse_best(raw: &str) -> Result<ParsedMessage> {
+    let mut best: Option<((u8, usize, bool), ParsedMessage)> = None;
+    let mut refused = None;
+    for dialect in DIALECTS {
+        let message = match parse(dialect, raw) {
+            Ok(message) => message,
+            Err(error) => {
+                refused = refused.or(Some(error));
+                continue;
+            }
+        };
+        let doubt = message.dialect_mismatch.map_or(0, |one| 1 + u8::from(one.loses_tools));
+        let unknown = message.parts.iter().filter(|part| matches!(part, Part::Other { .. }));
+        let score = (doubt, unknown.count(), message.has_unread_content);
+        if score == (0, 0, false) {
+            return Ok(message);
+        }
+        if best.as_ref().is_none_or(|(least, _)| score < *least) {
+            best = Some((score, message));
+        }
+    }
+    match (best, refused) {
+        (Some((_, message)), _) if message.dialect_mismatch.is_some_and(|one| one.loses_tools) => {
+            Err(Error::invalid_input(
+                "the message must have tool calls and results of one dialect, got several",
+            ))
+        }
+        (Some((_, message)), _) => Ok(message),
+        (None, Some(error)) => Err(error),
+        (None, None) => Err(Error::invalid_input("the message must have a role")),
+    }
+}
 
 /// Parses one message of a dialect.
 ///

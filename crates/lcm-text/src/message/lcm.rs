@@ -176,7 +176,7 @@ impl PartFields<'_> {
             .filter(|member| member.kind != JsonKind::Null)
     }
 
-    /// Returns a string.
+    /// Returns a string. `Some(None)`: the field is absent or `null`. `None`: it has another type.
     fn get_string(&self, key: &str) -> Option<Option<ByteSpan>> {
         match self.find_present(key) {
             None => Some(None),
@@ -185,7 +185,8 @@ impl PartFields<'_> {
         }
     }
 
-    /// Returns a string or a number; an empty string counts as absent.
+    /// Returns a string or a number. `Some(None)`: the field is absent, `null` or an empty string.
+    /// `None`: it has another type.
     fn get_id(&self, key: &str) -> Option<Option<ByteSpan>> {
         match self.find_present(key) {
             None => Some(None),
@@ -196,7 +197,8 @@ impl PartFields<'_> {
         }
     }
 
-    /// Returns a boolean; an absent field counts as `false`.
+    /// Returns a boolean; `false` for an absent field or `null`. `None`: the field has another
+    /// type.
     fn get_bool(&self, key: &str) -> Option<bool> {
         match self.find_present(key) {
             None => Some(false),

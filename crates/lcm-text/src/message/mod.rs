@@ -14,6 +14,7 @@ mod dialects;
 mod gemini;
 pub mod large_payload;
 mod lcm;
+pub mod meaning;
 mod openai_chat;
 mod openai_responses;
 pub mod outline;
@@ -28,7 +29,7 @@ pub use self::{
     anthropic::is_result_type,
     blocks::{JsonObject, MessageBlock},
     dialect_mismatch::DialectMismatch,
-    dialects::{parse, quarter_tokens, read_blocks},
+    dialects::{parse, parse_given, quarter_tokens, read_blocks},
     gemini::get_object_either,
     openai_responses::{HOST_CALLS, answered_call_type, item_kind},
     parsed_message::{ParsedMessage, is_unique_call_id},

@@ -46,7 +46,7 @@ const MEMBERS: [&str; 10] = [
     "trust",
 ];
 
-/// Types of calls that the host answers; the type of the answer is the type of the call and
+/// Types of calls that the host answers; the type of the answer is the type of the call followed by
 /// `_output`.
 pub const HOST_CALLS: [&str; 6] = [
     "function_call",
@@ -128,6 +128,7 @@ fn read_kind(item: &JsonObject<'_>) -> &'static str {
 }
 
 /// Returns the role of an item: the `role` of a message, otherwise the role of the item's author.
+/// An item of an unlisted type has its `role` if that is known, else `assistant`.
 fn read_role(item: &JsonObject<'_>) -> Result<Role> {
     match read_kind(item) {
         "message" => blocks::read_role(item, Dialect::OpenaiResponses, ROLES),
@@ -147,8 +148,8 @@ pub fn answered_call_type(kind: &str) -> Option<&'static str> {
 
 /// Calls `emit` with the list number and the part of each block of an item.
 ///
-/// For reasoning, list 0 is `summary` and list 1 is `content`. List 2 is the encrypted content, or
-/// the whole item if it has no content at all.
+/// For reasoning, list 0 is `summary` and list 1 is `content`. List 2 is the encrypted content; an
+/// item without any of the three has itself as list 2. The parts of all other items are in list 0.
 fn each_block(raw: &str, item: &JsonObject<'_>, emit: &mut dyn FnMut(u8, MessageBlock)) {
     let trimmed = raw.trim_start();
     let start = raw.len() - trimmed.len();

@@ -24,9 +24,15 @@ use crate::{
 /// Least characters, whitespace not counted, of content that is long enough to recognise a message.
 const DISCRIMINATING_CHARACTERS_MIN: usize = 24;
 
+/// Least number of a `timestamp` that is in milliseconds: 3 March 1973. As seconds the number would
+/// be in the year 5138.
+const SECONDS_END: Timestamp = 100_000_000_000;
+
 /// The projection of one message.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ParsedMessage {
+    /// Dialect whose reader read the message.
+    pub dialect: Dialect,
     /// Author of the message.
     pub role: Role,
     /// Parts in order, at most 1,024; the last part of a long list covers the rest of the list.
@@ -43,17 +49,20 @@ pub struct ParsedMessage {
     ///
     /// `id` and `event_key` are hashed only if their values cannot be ids.
     pub identity: [u8; 16],
-    /// Call id of the only part, a tool result; `None`: other parts, or the call id does not look
-    /// globally unique.
+    /// Call id of the only part, a tool result; `None`: other parts, or the call id is absent or
+    /// does not look globally unique.
     pub unique_call_id: Option<ByteSpan>,
-    /// Whether two messages with this content are probably the same message: the message has a
-    /// valid time, a call id that looks globally unique, or at least 24 visible characters.
+    /// Whether two messages with this content are probably the same message. This is so if the
+    /// message has a valid time, a call id that looks globally unique, or at least 24 visible
+    /// characters.
     pub is_discriminating: bool,
     /// Whether the message is an assistant's failed turn without content.
     ///
     /// The `stop_reason` of such a message is `error` or `aborted`. The message has no part with
     /// content and no member that the dialect does not know.
     pub is_failed_and_empty: bool,
+    /// Whether the message has undocumented members or content that no part covers.
+    pub has_unread_content: bool,
     /// Finding that the message is probably in another dialect; `None`: no such finding.
     pub dialect_mismatch: Option<DialectMismatch>,
     /// Whether the message has a `timestamp` that cannot be read as a time.
@@ -118,6 +127,7 @@ impl MessageReading<'_> {
             .is_some_and(|m| m.kind == JsonKind::String && is_failure(&json::text(raw, m.value)));
         let reading = DialectReading { dialect, raw, members, role, parts: &parts };
         ParsedMessage {
+            dialect,
             role,
             tokens: tokens::tokens_from_quarters(
                 parts.iter().map(|part| token_cost::quarter_tokens(raw, part)).sum(),
@@ -132,6 +142,7 @@ impl MessageReading<'_> {
                 && failed
                 && !has_more
                 && !parts.iter().any(|part| part.is_content(raw)),
+            has_unread_content: has_more,
             dialect_mismatch: reading.find_mismatch(),
             has_invalid_timestamp: time.is_some() && timestamp.is_none(),
             parts,
@@ -144,16 +155,30 @@ fn is_failure(stop_reason: &str) -> bool {
     matches!(stop_reason, "error" | "aborted")
 }
 
-/// Reads a time: a string in ISO 8601, or a number of milliseconds since the Unix epoch, whose
-/// fraction is dropped; `None`: no such time, or after the year 9999.
+/// Reads a time: a string in ISO 8601, or a number since the Unix epoch; `None`: no such time, or
+/// after the year 9999.
 fn read_time(raw: &str, member: &JsonMember) -> Option<Timestamp> {
     let text = json::text(raw, member.value);
     match member.kind {
         JsonKind::String => time::parse(&text),
-        JsonKind::Number => {
-            let whole = text.split_once('.').map_or(&*text, |(whole, _)| whole);
-            whole.parse().ok().filter(|&ms| ms <= time::MS_MAX)
-        }
+        JsonKind::Number => read_epoch_time(&text),
         _ => None,
     }
+}
+
+/// Reads a number of seconds below [`SECONDS_END`], otherwise of milliseconds; digits after the
+/// milliseconds are dropped. `None`: negative, or written with an exponent.
+fn read_epoch_time(text: &str) -> Option<Timestamp> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    if !fraction.bytes().all(|digit| digit.is_ascii_digit()) {
+        return None;
+    }
+    let number: Timestamp = whole.parse().ok()?;
+    if number >= SECONDS_END {
+        return Some(number).filter(|&ms| ms <= time::MS_MAX);
+    }
+    let digits = fraction.chars().chain(core::iter::repeat('0')).take(3);
+    let fraction_ms =
+        digits.fold(0, |ms, digit| ms * 10 + u64::from(digit.to_digit(10).unwrap_or(0)));
+    Some(number * 1_000 + fraction_ms)
 }

@@ -77,9 +77,10 @@ pub enum Part {
         name: Option<ByteSpan>,
         /// Media type of the file; `None`: not given.
         mime: Option<ByteSpan>,
-        /// Text of a text file: a string, or a list of blocks as in a tool's output.
+        /// Text of a text file: a string, or a list of blocks as in a tool's output; `None`: not
+        /// given.
         text: Option<ByteSpan>,
-        /// Base64 of a binary file.
+        /// Base64 of a binary file; `None`: not given.
         data: Option<ByteSpan>,
     },
     /// Any other part, kept unchanged.
@@ -123,8 +124,8 @@ impl Part {
         }
     }
 
-    /// Returns the spans of text, reasoning, tool output and file content; names, ids, inputs and
-    /// unknown parts are left out.
+    /// Returns the spans of text, reasoning, tool output and file content. Names, ids, inputs and
+    /// unknown parts have no span in the result.
     pub fn content_spans(&self) -> impl Iterator<Item = ByteSpan> {
         let (first, second) = match *self {
             Self::Text { text } | Self::Reasoning { text } => (Some(text), None),

@@ -57,7 +57,8 @@ pub fn is_valid_item_id(kind: &str, id: &str) -> bool {
     }
 }
 
-/// Returns the name of a tool in a form that the provider accepts; an accepted name is unchanged.
+/// Returns the name of a tool in a form that the provider accepts. An accepted name is unchanged;
+/// an empty name becomes `tool`.
 pub fn sanitize_tool_name(dialect: Dialect, name: &str) -> Cow<'_, str> {
     let max = match dialect {
         Dialect::Anthropic | Dialect::Gemini => LONG_NAME_CHARACTERS_MAX,
@@ -246,7 +247,8 @@ pub fn has_only_metadata(raw: &str, part: &JsonObject<'_>) -> bool {
     part.members.iter().all(|member| PART_METADATA.contains(&&*json::text(raw, member.key)))
 }
 
-/// Counts the `cache_control` members of a block and of the blocks directly in its `content`.
+/// Counts the `cache_control` members of a block and of the blocks directly in its `content`; 0 if
+/// the value is no object.
 pub fn count_cache_controls(block: &str) -> usize {
     let span = ByteSpan::from_range(0, block.len());
     let Some(object) =

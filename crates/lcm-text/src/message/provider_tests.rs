@@ -8,7 +8,7 @@ use crate::{
         error::ErrorCode,
         json::{self, ByteSpan},
     },
-    types::api::Dialect,
+    types::api::{Dialect, ReadDialect},
 };
 
 /// Role, and the kind of each part with what it was told by.
@@ -387,6 +387,136 @@ fn a_message_of_another_dialect_is_told() {
         (r#"{"role":"user","content":["a"]}"#.into(), Anthropic, "?"),
     ] {
         assert_eq!(taken_for(dialect, &raw), expected, "{dialect:?}: {raw}");
+    }
+}
+
+/// The dialect by which `auto` reads a message.
+fn found_for(raw: &str) -> &'static str {
+    super::parse_given(ReadDialect::Auto, raw).unwrap().dialect.as_str()
+}
+
+#[test]
+fn the_dialect_is_found_per_message() {
+    for (raw, expected) in [
+        // Text alone means the same in several dialects.
+        (r#"{"role":"system","content":"You are Bot."}"#, "lcm"),
+        (r#"{"role":"user","content":"hi"}"#, "lcm"),
+        (r#"{"role":"user","content":[{"type":"text","text":"hi"}]}"#, "lcm"),
+        (r#"{"role":"developer","content":"hi"}"#, "openai-chat"),
+        (r#"{"role":"user","content":"hi","name":"ann"}"#, "openai-chat"),
+        (r#"{"role":"assistant","content":"a","reasoning_content":"b"}"#, "openai-chat"),
+        (
+            r#"{"role":"user","content":[{"type":"image_url","image_url":{"url":"u"}}]}"#,
+            "openai-chat",
+        ),
+        (
+            r#"{"role":"assistant",
+                "content":[{"type":"thinking","thinking":"a"},{"type":"text","text":"b"}]}"#,
+            "anthropic",
+        ),
+        (
+            r#"{"role":"assistant",
+                "content":[{"type":"tool_use","id":"t","name":"shot","input":{}}]}"#,
+            "anthropic",
+        ),
+        (
+            r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[
+                {"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBO"}}
+            ]}]}"#,
+            "anthropic",
+        ),
+        (r#"{"type":"message","role":"user","content":"hi"}"#, "anthropic"),
+        (r#"{"role":"user","content":[{"type":"input_text","text":"hi"}]}"#, "openai-responses"),
+        (r#"{"type":"reasoning","summary":[],"encrypted_content":"AA"}"#, "openai-responses"),
+        (r#"{"type":"function_call_output","call_id":"c","output":"a"}"#, "openai-responses"),
+        (r#"{"role":"user","parts":[{"text":"q"}]}"#, "gemini"),
+        (r#"{"role":"model","parts":[{"functionCall":{"name":"f","args":{}}}]}"#, "gemini"),
+        (
+            r#"{"role":"function",
+                "parts":[{"functionResponse":{"name":"f","response":{"r":"1"}}}]}"#,
+            "gemini",
+        ),
+        (r#"{"role":"tool","parts":[{"type":"tool_result","call_id":"c","output":"a"}]}"#, "lcm"),
+    ] {
+        assert_eq!(found_for(raw), expected, "{raw}");
+    }
+    let refusal = super::parse_given(ReadDialect::Auto, r#"{"role":"pilot","content":"a"}"#);
+    assert!(refusal.unwrap_err().message.contains("got `pilot`"));
+}
+
+#[test]
+fn a_dialect_that_loses_tools_is_refused() {
+    use Dialect::{Anthropic, Gemini, Lcm, OpenaiChat};
+    let far = (0..40).map(|_| r#"{"type":"poll"},"#).collect::<alloc::string::String>();
+    let call = r#"{"type":"tool_use","id":"t","name":"ls","input":{}}"#;
+    for (dialect, raw, other) in [
+        (Lcm, format!(r#"{{"role":"user","content":[{far}{call}]}}"#), "anthropic"),
+        (
+            Lcm,
+            r#"{"role":"assistant","content":"a","function_call":{"name":"ls","arguments":"{}"}}"#
+                .into(),
+            "openai-chat",
+        ),
+        (
+            Lcm,
+            r#"{"role":"assistant",
+                "content":[{"type":"server_tool_use","id":"s","name":"web_search"}]}"#
+                .into(),
+            "anthropic",
+        ),
+        (
+            OpenaiChat,
+            r#"{"role":"user",
+                "parts":[{"text":"a"},{"codeExecutionResult":{"outcome":"OUTCOME_OK"}}]}"#
+                .into(),
+            "gemini",
+        ),
+        (Gemini, format!(r#"{{"role":"user","content":["a",{call}]}}"#), "anthropic"),
+        (
+            Anthropic,
+            r#"{"role":"user","parts":[{"type":"tool_result","call_id":"c"}]}"#.into(),
+            "lcm",
+        ),
+    ] {
+        let error = super::parse_given(dialect.into(), &raw).unwrap_err();
+        let expected = format!("`dialect` must be `{other}` or `auto`, got `{}`", dialect.as_str());
+        assert!(error.message.starts_with(&expected), "{}: {raw}", error.message);
+        // A stored message is read as it was stored.
+        assert!(parse(dialect, &raw).unwrap().dialect_mismatch.unwrap().loses_tools);
+    }
+    for (dialect, raw) in [
+        (
+            Lcm,
+            r#"{"role":"user",
+                "content":[{"type":"image","source":{"type":"base64","data":"AA=="}}]}"#,
+        ),
+        (Anthropic, r#"{"role":"user","parts":[{"text":"a"}]}"#),
+        (Lcm, r#"{"role":"user","content":"a","tool_calls":[],"x":{"type":"tool_use"}}"#),
+        (Anthropic, r#"{"role":"assistant","content":"a","tool_calls":[]}"#),
+    ] {
+        assert!(super::parse_given(dialect.into(), raw).is_ok(), "{raw}");
+    }
+}
+
+#[test]
+fn numbers_of_a_time_are_seconds_or_milliseconds() {
+    for (number, expected) in [
+        ("0", Some(0)),
+        ("1773478800", Some(1_773_478_800_000)),
+        ("1773478800.5", Some(1_773_478_800_500)),
+        ("1773478800.123456", Some(1_773_478_800_123)),
+        ("1773478800000.9", Some(1_773_478_800_000)),
+        ("99999999999", Some(99_999_999_999_000)),
+        ("100000000000", Some(100_000_000_000)),
+        ("1.7734788e9", None),
+        ("17734788e2", None),
+        ("-1", None),
+        ("99999999999999999999", None),
+    ] {
+        let raw = format!(r#"{{"role":"user","content":"a","timestamp":{number}}}"#);
+        let message = parse(Dialect::Lcm, &raw).unwrap();
+        assert_eq!(message.timestamp, expected, "{number}");
+        assert_eq!(message.has_invalid_timestamp, expected.is_none(), "{number}");
     }
 }
 

@@ -70,10 +70,10 @@ const SENTENCES_MIN: usize = 6;
 
 /// Returns whether an answer says nothing about the material.
 ///
-/// `instruction` is the task that the model was given. A line of the material counts as repeated if
+/// `instructions` are what the model was told. A line of the material counts as repeated if
 /// the material has at least four times its words.
 #[must_use]
-pub fn says_nothing(answer: &str, instruction: &str, material: &str) -> bool {
+pub fn says_nothing(answer: &str, instructions: &[&str], material: &str) -> bool {
     let words = split_words(answer);
     if words.iter().all(|word| STOCK_WORDS.contains(&word.as_str())) && words.len() <= 3 {
         return true;
@@ -88,14 +88,14 @@ pub fn says_nothing(answer: &str, instruction: &str, material: &str) -> bool {
             return true;
         }
     }
-    is_copy(&words, &plain, instruction, material) || is_one_sentence(answer)
+    is_copy(&words, &plain, instructions, material) || is_one_sentence(answer)
 }
 
-fn is_copy(words: &[String], plain: &str, instruction: &str, material: &str) -> bool {
+fn is_copy(words: &[String], plain: &str, instructions: &[&str], material: &str) -> bool {
     if words.len() < COPY_WORDS_MIN {
         return false;
     }
-    if split_words(instruction).join(" ").contains(plain) {
+    if instructions.iter().any(|told| split_words(told).join(" ").contains(plain)) {
         return true;
     }
     let is_line = material.lines().any(|line| split_words(line).join(" ").ends_with(plain));
@@ -157,7 +157,7 @@ mod tests {
             "Please move the parser into its own crate today.",
             repeated.as_str(),
         ] {
-            assert!(says_nothing(answer, INSTRUCTION, MATERIAL), "{answer}");
+            assert!(says_nothing(answer, &[INSTRUCTION], MATERIAL), "{answer}");
         }
     }
 
@@ -175,7 +175,7 @@ mod tests {
              stays open, and nobody knows whether the provider will answer before the next week.",
             "\u{8bdd}\u{9898}\u{662f}\u{89e3}\u{6790}\u{5668}",
         ] {
-            assert!(!says_nothing(answer, INSTRUCTION, MATERIAL), "{answer}");
+            assert!(!says_nothing(answer, &[INSTRUCTION], MATERIAL), "{answer}");
         }
     }
 }

@@ -7,6 +7,7 @@ use alloc::{string::String, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
+use crate::base::error::{Error, Result};
 pub use crate::base::time::Timestamp;
 use crate::types::model::{CompletionRequest, Level, Purpose};
 
@@ -38,6 +39,56 @@ impl Dialect {
             Self::OpenaiResponses => "openai-responses",
             Self::Gemini => "gemini",
         }
+    }
+}
+
+/// The dialect in which messages are read.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum ReadDialect {
+    /// This dialect for every message.
+    Of(Dialect),
+    /// For each message the dialect that reads most of the message.
+    Auto,
+}
+
+impl ReadDialect {
+    /// Returns the name in options and error messages.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Of(dialect) => dialect.as_str(),
+            Self::Auto => "auto",
+        }
+    }
+
+    /// Returns the dialect in which messages are written.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input`: `Auto`, which only reads.
+    pub fn require_one(self) -> Result<Dialect> {
+        match self {
+            Self::Of(dialect) => Ok(dialect),
+            Self::Auto => Err(Error::invalid_input(
+                "`dialect` must be one of lcm, anthropic, openai-chat, openai-responses, gemini \
+                 for messages that the engine writes, got `auto`",
+            )),
+        }
+    }
+
+    /// Returns the dialect of tool definitions; `Auto`: the engine's own.
+    #[must_use]
+    pub const fn or_lcm(self) -> Dialect {
+        match self {
+            Self::Of(dialect) => dialect,
+            Self::Auto => Dialect::Lcm,
+        }
+    }
+}
+
+impl From<Dialect> for ReadDialect {
+    fn from(dialect: Dialect) -> Self {
+        Self::Of(dialect)
     }
 }
 
@@ -98,6 +149,9 @@ pub struct Receipt {
     pub seq_first: Option<u64>,
     /// Seq of the last message stored by this call; `None`: no message was stored.
     pub seq_last: Option<u64>,
+    /// Seq up to which the caller has now seen every message; 0: none. The option `seq_seen` of the
+    /// next call takes it.
+    pub seq_seen: u64,
     /// Tokens of the stored context after the call.
     pub context_tokens: u32,
     /// Warnings, one line each.

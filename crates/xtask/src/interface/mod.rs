@@ -4,6 +4,7 @@
 //! Python, structs of the Rust host, reference pages; and a check of values against the
 //! description. A generated file is never edited by hand.
 
+mod circles;
 mod document;
 mod exports;
 mod javascript;

@@ -49,6 +49,22 @@ where
 }
 ";
 
+/// Reads the only text that a member may have: serde takes the first shape of a union that reads
+/// the value, and shapes may differ in this text only.
+const READ_CONSTANT: &str = r#"
+/// Reads `constant` and refuses any other text.
+fn read_constant<'de, D>(deserializer: D, constant: &str) -> Result<String, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    let text = String::deserialize(deserializer)?;
+    if text == constant {
+        return Ok(text);
+    }
+    Err(D::Error::custom(format_args!("must be `{constant}`, got `{text}`")))
+}
+"#;
+
 /// Writes the structs, one module for each subject, and the module that exports all structs.
 #[must_use]
 pub(super) fn write_structs(schema: &Schema, exports: &Exports) -> Vec<(String, String)> {
@@ -73,7 +89,7 @@ pub(super) fn write_structs(schema: &Schema, exports: &Exports) -> Vec<(String, 
     modules.sort_unstable();
     let mut text = format!("{HEAD}{}", list_functions(schema, exports));
     text.push_str(&format!("\n// {}\n\n", generated_line()));
-    text.push_str("use serde::{Deserialize, Deserializer};\n\n");
+    text.push_str("use serde::{Deserialize, Deserializer, de::Error as _};\n\n");
     for (module, _) in &modules {
         text.push_str(&format!("mod {module};\n"));
     }
@@ -82,6 +98,7 @@ pub(super) fn write_structs(schema: &Schema, exports: &Exports) -> Vec<(String, 
         text.push_str(&format!("pub use {module}::*;\n"));
     }
     text.push_str(READ_NULLABLE);
+    text.push_str(READ_CONSTANT);
     files.push((format!("{FOLDER}/mod.rs"), text));
     files
 }
@@ -122,8 +139,15 @@ fn write_module(schema: &Schema, description: &str, own: &[&Shape]) -> String {
         body.push('\n');
         body.push_str(&write_shape(schema, shape));
     }
+    let constants = list_constants(own);
+    for constant in &constants {
+        body.push_str(&write_constant_reader(constant));
+    }
     let mut text = format!("//! {description}\n\n// {}\n\n", generated_line());
-    text.push_str("use serde::{Deserialize, Serialize};\n");
+    text.push_str(match constants.is_empty() {
+        true => "use serde::{Deserialize, Serialize};\n",
+        false => "use serde::{Deserialize, Deserializer, Serialize};\n",
+    });
     if body.contains("Map<") {
         text.push_str("use serde_json::{Map, Value};\n");
     } else if body.contains("Value") && uses_value(own) {
@@ -141,6 +165,33 @@ fn write_module(schema: &Schema, description: &str, own: &[&Shape]) -> String {
     }
     text.push_str(&body);
     text
+}
+
+/// The texts that are the only value of a required member.
+fn list_constants<'a>(own: &[&'a Shape]) -> BTreeSet<&'a str> {
+    let members = own.iter().flat_map(|shape| match &shape.form {
+        Form::Object(members) => members.as_slice(),
+        _ => &[],
+    });
+    let constants = members.filter(|member| member.is_required).map(|member| &member.kind);
+    constants
+        .filter_map(|kind| match kind {
+            Kind::Constant(text) => Some(text.as_str()),
+            _ => None,
+        })
+        .collect()
+}
+
+fn write_constant_reader(constant: &str) -> String {
+    format!(
+        "\nfn {}<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {{\n    \
+         super::read_constant(deserializer, \"{constant}\")\n}}\n",
+        constant_reader_name(constant)
+    )
+}
+
+fn constant_reader_name(constant: &str) -> String {
+    format!("read_{}", constant.replace('-', "_"))
 }
 
 fn uses_value(own: &[&Shape]) -> bool {
@@ -258,6 +309,9 @@ pub(super) fn write_member(member: &Member) -> String {
             kind = format!("Option<{kind}>");
         }
     }
+    if member.is_required {
+        text.push_str(&write_required_reader(&member.kind));
+    }
     let name = member.name.replace('-', "_");
     if name != member.name {
         text.push_str(&format!("    #[serde(rename = \"{}\")]\n", member.name));
@@ -266,6 +320,17 @@ pub(super) fn write_member(member: &Member) -> String {
     let name = if is_keyword { format!("r#{name}") } else { name };
     text.push_str(&format!("    pub {name}: {kind},\n"));
     text
+}
+
+/// Writes how a required member is read where serde alone accepts more: an absent member that may
+/// be null, and any text.
+fn write_required_reader(kind: &Kind) -> String {
+    let reader = match kind {
+        Kind::Nullable(_) => "Option::deserialize".to_owned(),
+        Kind::Constant(text) => constant_reader_name(text),
+        _ => return String::new(),
+    };
+    format!("    #[serde(deserialize_with = \"{reader}\")]\n")
 }
 
 /// Returns whether null and an absent member may mean different things: the member may be both, and

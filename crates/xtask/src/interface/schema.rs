@@ -8,10 +8,13 @@ use std::{collections::BTreeMap, path::Path};
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use super::document::{Document, Node, NodeType, Ordered};
+use super::{
+    circles::check_no_circle,
+    document::{Document, Node, NodeType, Ordered},
+};
 
 /// Files of the folder `schema`, in the order in which pages and types are written.
-pub(super) const FILES: [&str; 10] = [
+pub(super) const FILES: [&str; 11] = [
     "common",
     "configuration",
     "ingest",
@@ -20,6 +23,7 @@ pub(super) const FILES: [&str; 10] = [
     "recall",
     "ask",
     "admin",
+    "verbs",
     "drive",
     "packages",
 ];
@@ -162,7 +166,8 @@ impl Schema {
     ///
     /// # Errors
     ///
-    /// A file that is no description, a name that is defined twice, a reference without a target.
+    /// A file that is no description, a name that is defined twice, a reference without a target,
+    /// files that refer to each other in a circle.
     pub fn load(root: &Path) -> Result<Self> {
         let mut texts = Vec::new();
         for name in FILES {
@@ -178,7 +183,8 @@ impl Schema {
     ///
     /// # Errors
     ///
-    /// A text that is no description, a name that is defined twice, a reference without a target.
+    /// A text that is no description, a name that is defined twice, a reference without a target,
+    /// files that refer to each other in a circle.
     pub fn parse(texts: &[(&str, String)]) -> Result<Self> {
         let mut schema = Self::default();
         for (name, text) in texts {
@@ -191,6 +197,7 @@ impl Schema {
                 ensure!(schema.shapes.contains_key(name), "`{}`: no shape `{name}`", shape.name);
             }
         }
+        check_no_circle(&schema)?;
         Ok(schema)
     }
 

@@ -84,5 +84,52 @@ fn null_is_kept_where_absence_means_something_else() {
     assert!(rust::write_member(&member).contains("size: Option<u32>,"));
     (member.default, member.is_required) = (None, true);
     let text = rust::write_member(&member);
-    assert!(text.contains("size: Option<u32>,") && !text.contains("serde"), "{text}");
+    assert!(text.contains("size: Option<u32>,") && !text.contains("default"), "{text}");
+}
+
+/// Serde reads an absent `Option` as `None`, and any text as a `String`.
+#[test]
+fn a_required_member_is_read_with_the_values_that_it_may_have() {
+    let mut member = Member {
+        name: "state".into(),
+        description: "Its state.".into(),
+        kind: Kind::Nullable(Box::new(Kind::Number)),
+        is_required: true,
+        default: None,
+        group: None,
+        only: None,
+    };
+    let reader = |name: &str| format!("#[serde(deserialize_with = \"{name}\")]");
+    assert!(rust::write_member(&member).contains(&reader("Option::deserialize")));
+    member.kind = Kind::Constant("half-open".into());
+    assert!(rust::write_member(&member).contains(&reader("read_half_open")));
+    member.kind = Kind::Number;
+    assert!(!rust::write_member(&member).contains("serde"));
+}
+
+#[test]
+fn files_that_refer_to_each_other_in_a_circle_are_refused() {
+    let file = |name: &str, shape: &str, target: &str| {
+        let text = json!({
+            "$schema": DRAFT, "$id": format!("{name}.json"), "description": "A sample.",
+            "$defs": {shape: {
+                "description": "A sample.", "type": "object", "additionalProperties": false,
+                "properties": {"inner": {"description": "Its inner value.", "$ref": target}}
+            }}
+        });
+        text.to_string()
+    };
+    let a = ("a", file("a", "Apple", "b.json#/$defs/Berry"));
+    let b = ("b", file("b", "Berry", "c.json#/$defs/Cherry"));
+    // A shape may refer to itself, and a file to a later file.
+    let line = [a.clone(), b.clone(), ("c", file("c", "Cherry", "#/$defs/Cherry"))];
+    assert!(Schema::parse(&line).is_ok());
+    let circle = [a, b, ("c", file("c", "Cherry", "b.json#/$defs/Berry"))];
+    let error = Schema::parse(&circle).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "files of schema/ must not refer to each other in a circle, got `Berry` of b.json refers \
+         to `Cherry` of c.json, `Cherry` of c.json refers to `Berry` of b.json; move a shape that \
+         several files use into common.json"
+    );
 }

@@ -10,12 +10,15 @@ from .errors import CompletionFailed, LcmError
 from .lcm import Lcm, open
 from .results import *
 from .stores import AsyncStore, MemoryStore, SqliteStore, Store
+from .verbs.handle import AsyncConversation, Conversation
 from .verbs.reading import GrepQuery
 
 __all__ = [
+    "AsyncConversation",
     "AsyncLcm",
     "AsyncStore",
     "CompletionFailed",
+    "Conversation",
     "GrepQuery",
     "Lcm",
     "LcmError",

@@ -27,17 +27,21 @@ from .models import Asking, Complete, Model, models_of
 from .opening import (
     RETRIES,
     Clock,
+    checked_dialect,
     checked_scope,
     configured,
+    default_store,
     open_store,
     place_of,
     wall_clock,
+    warn_of_unused_path,
 )
-from .results import CompletionRequest, Configuration, JsonValue, ToolScope
+from .results import CompletionRequest, Configuration, JsonValue, ReadDialect, ToolScope
 from .sessions import AsyncSession, Session, ThreadSession
 from .stores import AsyncStore, Store
 from .verb import Awaited, Begun, begun
 from .verbs import Verbs
+from .verbs.handle import AsyncConversation
 
 T = TypeVar("T")
 
@@ -49,7 +53,7 @@ _AROUND: ContextVar[frozenset[Hashable]] = ContextVar("around", default=frozense
 
 
 def open_async(
-    store: str | os.PathLike[str] | Store | AsyncStore = "memory:",
+    store: str | os.PathLike[str] | Store | AsyncStore | None = None,
     complete: Complete | None = None,
     config: Configuration | None = None,
     *,
@@ -58,8 +62,9 @@ def open_async(
     retries: int = RETRIES,
     environment: Mapping[str, str] | None = None,
     memory_bytes_max: int = MEMORY_BYTES_MAX,
-    timeout_ms: int = completions.TIMEOUT_MS,
+    timeout_ms: int | None = None,
     scope: ToolScope = "conversation",
+    dialect: ReadDialect = "lcm",
 ) -> Opening:
     """Opens a store for asyncio; the parameters are as for `lcm.open`.
 
@@ -73,20 +78,26 @@ def open_async(
     """
 
     async def opened() -> AsyncLcm:
-        asking = Asking(models_of(complete), together=True).with_(retries, timeout_ms)
-        tool_scope = checked_scope(scope)
+        asking = Asking(models_of(complete), together=True).given(retries, timeout_ms)
+        tool_scope, own_dialect = checked_scope(scope), checked_dialect(dialect)
         program = await asyncio.to_thread(load, wasm)
-        config_json = configured(program, config, environment)
+        settings = configured(program, config, environment, asking)
+        place: str | os.PathLike[str] | Store | AsyncStore = (
+            default_store(settings) if store is None else store
+        )
+        if store is not None:
+            warn_of_unused_path(settings)
         # The last, so that nothing stays open when something is wrong.
         return AsyncLcm(
             program,
-            open_store(store),
-            asking,
-            config_json,
+            open_store(place),
+            asking.follow(settings.host),
+            settings.config_json,
             clock,
             memory_bytes_max,
-            in_thread=isinstance(store, (str, os.PathLike)),
+            in_thread=isinstance(place, (str, os.PathLike)),
             scope=tool_scope,
+            dialect=own_dialect,
         )
 
     return Opening(opened)
@@ -129,8 +140,9 @@ class AsyncLcm(Verbs, Awaited):
         memory_bytes_max: int = MEMORY_BYTES_MAX,
         in_thread: bool = False,
         scope: ToolScope = "conversation",
+        dialect: ReadDialect = "lcm",
     ) -> None:
-        super().__init__(asking, clock, scope)
+        super().__init__(asking, clock, scope, dialect)
         self.store = store
         self._config_json = config_json
         self._lines = Lines()
@@ -148,6 +160,17 @@ class AsyncLcm(Verbs, Awaited):
             session = Session(make(), store)  # type: ignore[arg-type]
             self._session = ThreadSession(session) if in_thread else session
 
+    def conversation(
+        self,
+        id: str,
+        *,
+        budget: int | None = None,
+        dialect: ReadDialect | None = None,
+        model: str | None = None,
+    ) -> AsyncConversation:
+        """Returns the handle of a conversation, as `Lcm.conversation`; its calls are awaited."""
+        return AsyncConversation(self, id, budget, dialect, model)
+
     async def call(self, name: str, arguments: Mapping[str, object]) -> JsonValue:
         """Calls a function of the interface by name (`admin.status`), with plain values."""
         conversation = arguments.get("conversation")
@@ -163,6 +186,7 @@ class AsyncLcm(Verbs, Awaited):
         return self._session.call(name, arguments, once)
 
     async def _run(self, begun_flow: Begun[T], conversation: str | None) -> T:
+        self._owner.check()
         with self._lines.call(), _around(self._lines):
             return await self._go_on(begun_flow, conversation)
 
@@ -252,9 +276,11 @@ class AsyncLcm(Verbs, Awaited):
     async def close(self) -> None:
         """Waits for all calls that were made before and closes the store; later ones are refused.
 
-        Who cannot wait for a model cancels its task. `conflict`: it was called by a model or a
-        store, for which one of those calls waits.
+        In a forked process nothing is closed. Who cannot wait for a model cancels its task.
+        `conflict`: it was called by a model or a store, for which one of those calls waits.
         """
+        if not self._owner.is_here:
+            return
         if self._lines in _AROUND.get():
             raise LcmError("conflict", "`close` waits for the call that it was called from")
         await self._lines.close()

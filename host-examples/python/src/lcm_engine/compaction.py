@@ -7,7 +7,7 @@ decides which task is due, what an answer is worth, and when a task is tried aga
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from . import results
@@ -35,20 +35,23 @@ class Work:
         chosen = {name: value for name, value in given.items() if value is not None}
         return {"task": name} | chosen
 
-    def question(self) -> Fields:
-        """Returns the arguments of `evaluate`."""
+    def question(self, may_be_new: bool = False) -> Fields:
+        """Returns the arguments of `evaluate`; `may_be_new`: the conversation need not exist."""
         options = {name: value for name, value in self.options.items() if name != "model"}
-        options |= model_option(self.options.get("model"))
+        options |= model_option(self.options.get("model"), may_be_new=may_be_new)
         arguments = {"conversation": self.conversation, "budget": self.budget}
         return arguments | {"options": options, "now": self.now()}
 
 
-def turn(work: Work, texts: list[str], options: Fields, defer: bool) -> Flow[results.TurnReport]:
-    """Appends messages, evaluates, and compacts when compaction is due and cannot wait."""
-    if not isinstance(defer, bool):
-        raise LcmError("invalid-input", "`defer` must be True or False")
+def turn(
+    work: Work, texts: list[str], options: Fields, defer: bool | None, clock: Callable[[], int]
+) -> Flow[results.TurnReport]:
+    """Appends messages, evaluates, and compacts when compaction is due and cannot wait.
+
+    The messages have the time of `work`; compaction goes on by `clock`, as its deadline does.
+    """
     # An invalid argument is an error before a message is stored.
-    decision = yield from evaluate(work.question())
+    decision = yield from evaluate(work.question(may_be_new=True))
     task = {"task": "append", "conversation": work.conversation} | options
     receipt = yield from intake(task, texts, work.now())
     done = results.TurnReport(
@@ -58,6 +61,7 @@ def turn(work: Work, texts: list[str], options: Fields, defer: bool) -> Flow[res
         result = (yield from drive(work.task("turn", defer=defer), work.now)).result
         done["decision"], done["deferred"] = read_decision(result["decision"]), result["deferred"]
         if result["compact"]:
+            work = replace(work, now=clock)
             compacted = done["compacted"] = yield from compact(work, turn=True)
             done["failure"] = read_failure(compacted["failure"])
     except LcmError as error:
@@ -69,8 +73,8 @@ def turn(work: Work, texts: list[str], options: Fields, defer: bool) -> Flow[res
 def compact(work: Work, turn: bool | None = None) -> Flow[results.CompactReport]:
     """Compacts until no compaction is due; returns one report for all passes.
 
-    `turn`: the compaction belongs to a turn. Raises `completion-failed` when the model refuses its key or the content; `failure` of the
-    exception is that of the model.
+    `turn`: the compaction belongs to a turn. Raises `completion-failed` when the model refuses its
+    key or the content; `failure` of the exception is that of the model.
     """
     return (yield from _compacted(work, work.task("compact", turn=turn)))
 
@@ -81,8 +85,7 @@ def resummarize(work: Work, summary_ids: list[str] | None) -> Flow[results.Compa
 
 
 def _compacted(work: Work, task: Fields) -> Flow[results.CompactReport]:
-    flow = drive(task, work.now, asking=work.asking)
-    outcome = yield Alone(work.conversation, flow)
+    outcome = yield Alone(work.conversation, drive(task, work.now, asking=work.asking))
     report = outcome.result | {"passes": outcome.passes, "warnings": outcome.warnings}
     return cast(results.CompactReport, report)
 

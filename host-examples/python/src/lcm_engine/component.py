@@ -10,6 +10,7 @@ import hashlib
 import os
 import platform
 import tempfile
+import warnings
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -101,7 +102,7 @@ def _compile(engine: wasmtime.Engine, wasm: bytes, sha256: str, cache: bool) -> 
 
 
 def _write_beside(path: Path, content: bytes) -> None:
-    """Replaces a file atomically; a failure is ignored, because the file is a cache."""
+    """Replaces a file atomically; a failure is a warning, because the file is a cache."""
     temporary = None
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -109,6 +110,11 @@ def _write_beside(path: Path, content: bytes) -> None:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
         os.replace(temporary, path)
-    except OSError:
+    except OSError as error:
+        warnings.warn(
+            f"the compiled component cannot be cached in `{path.parent}`, so every start takes"
+            f" seconds: {error.strerror}",
+            stacklevel=2,
+        )
         if temporary is not None:
             Path(temporary).unlink(missing_ok=True)

@@ -21,6 +21,7 @@ from .results import (
     Decision,
     ModelFailure,
 )
+from .settings import ResolvedConfiguration, Settings, settings_of
 from .texts import batches, to_json
 
 T = TypeVar("T")
@@ -94,11 +95,15 @@ Flow = Generator[Effect, Any, T]
 Fields = dict[str, Any]
 
 
-def model_option(model: str | None, mark_caches: bool = False) -> Fields:
-    """Returns the options `model` and `mark_caches` as the engine takes them."""
+def model_option(
+    model: str | None, mark_caches: bool = False, may_be_new: bool = False
+) -> Fields:
+    """Returns the options `model`, `mark_caches` and `may_be_new` as the engine takes them."""
     extra: Fields = {} if model is None else {"model": model}
     if mark_caches:
         extra["mark_caches"] = True
+    if may_be_new:
+        extra["may_be_new"] = True
     return {"extra_json": to_json(extra)} if extra else {}
 
 
@@ -130,11 +135,12 @@ def parsed(name: str, arguments: Fields) -> Flow[Any]:
     return json.loads((yield Call(name, arguments)))
 
 
-def configure(config_json: str, keep: Callable[[str], None]) -> Flow[ConfigurationReport]:
-    """Checks a configuration, gives the configuration to all instances, returns the report."""
-    report: ConfigurationReport = yield from parsed("setup.configure", {"config_json": config_json})
-    keep(config_json)
-    return report
+def configure(config_json: str, keep: Callable[[Settings], None]) -> Flow[ConfigurationReport]:
+    """Checks a configuration, gives the settings to `keep`, returns the report."""
+    arguments = {"config_json": config_json, "variables_json": "{}"}
+    resolved: ResolvedConfiguration = yield from parsed("setup.resolve", arguments)
+    keep(settings_of(resolved))
+    return resolved["report"]
 
 
 def estimate(dialect: str, texts: list[str]) -> Flow[int]:

@@ -22,23 +22,38 @@ from .models import Asking, Complete, Model, models_of
 from .opening import (
     RETRIES,
     Clock,
+    checked_dialect,
     checked_scope,
     configured,
+    default_store,
     open_store,
     place_of,
     wall_clock,
+    warn_of_unused_path,
 )
-from .results import CompletionRequest, Configuration, JsonValue, ToolScope
+from .results import CompletionRequest, Configuration, JsonValue, ReadDialect, ToolScope
 from .sessions import Session, Turn
 from .stores import Store
 from .verb import Blocking
 from .verbs import Verbs
+from .verbs.handle import Conversation
 
 T = TypeVar("T")
 
 _COMPACTIONS: WeakValueDictionary[tuple[str, str], Turn] = WeakValueDictionary()
 """The turns of all stores of the process, by store and conversation."""
 _COMPACTIONS_LOCK = threading.Lock()
+
+
+def _forget_compactions() -> None:
+    """Drops the turns that threads of another process hold."""
+    global _COMPACTIONS_LOCK
+    _COMPACTIONS_LOCK = threading.Lock()
+    _COMPACTIONS.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_compactions)
 
 
 def _compaction(place: str, conversation: str) -> Turn:
@@ -51,7 +66,7 @@ def _compaction(place: str, conversation: str) -> Turn:
 
 
 def open(
-    store: str | os.PathLike[str] | Store = "memory:",
+    store: str | os.PathLike[str] | Store | None = None,
     complete: Complete | None = None,
     config: Configuration | None = None,
     *,
@@ -60,34 +75,52 @@ def open(
     retries: int = RETRIES,
     environment: Mapping[str, str] | None = None,
     memory_bytes_max: int = MEMORY_BYTES_MAX,
-    timeout_ms: int = completions.TIMEOUT_MS,
+    timeout_ms: int | None = None,
     scope: ToolScope = "conversation",
+    dialect: ReadDialect = "lcm",
 ) -> Lcm:
     """Opens a store with the engine over it.
 
-    - `store`: path of a `*.lcm.db` file, made when absent; `memory:`; or any `Store`.
+    - `store`: path of a `*.lcm.db` file, made when absent; `memory:`; or any `Store`. None: the
+      `database_path` of the configuration, else `memory:`.
     - `complete`: asks a model (`completions.answered` says what it may return, `CompletionFailed`
       how it fails); a list is a fallback chain, a dict has either by purpose, with `default` for
       the rest. None: summaries are made without a model, deterministically.
-    - `config`: the configuration object; `LCM_*` variables of `environment` (None: of the
-      process) come before it.
+    - `config`: the configuration object, whose keys go before `LCM_*` variables of `environment`
+      (None: of the process). A key without effect is a warning.
     - `clock`: the time of every call that names none.
     - `retries`: how often a failing model is asked again.
     - `memory_bytes_max`: bound of an instance.
-    - `timeout_ms`: how long one answer may take. A `complete` with a parameter `timeout` is given
-      it in seconds, to hand it to its HTTP client.
+    - `timeout_ms`: how long one answer may take; None: as configured, else a minute. A `complete`
+      with a parameter `timeout` is given it in seconds, to hand it to its HTTP client.
     - `scope`: what the tools of an agent may read: the conversation of the call with its family,
       or the `store`. `tools` and `call_tool` take another one for one call.
+    - `dialect`: of messages that come in and go out, unless a call or a handle names another;
+      `auto` finds it for each message that comes in, and a call that writes messages names
+      another.
     """
     if getattr(store, "asynchronous", False):
         raise LcmError("invalid-input", "the store is asynchronous: use `open_async`")
-    asking = Asking(models_of(complete)).with_(retries, timeout_ms)
-    tool_scope = checked_scope(scope)
+    asking = Asking(models_of(complete)).given(retries, timeout_ms)
+    tool_scope, own_dialect = checked_scope(scope), checked_dialect(dialect)
     program = load(wasm)
-    config_json = configured(program, config, environment)
+    settings = configured(program, config, environment, asking)
+    asking = asking.follow(settings.host)
     # The last, so that nothing stays open when something is wrong.
-    opened = open_store(store)
-    return Lcm(program, opened, asking, config_json, clock, memory_bytes_max, tool_scope)
+    place: str | os.PathLike[str] | Store = default_store(settings) if store is None else store
+    if store is not None:
+        warn_of_unused_path(settings)
+    opened = open_store(place)
+    return Lcm(
+        program,
+        opened,
+        asking,
+        settings.config_json,
+        clock,
+        memory_bytes_max,
+        tool_scope,
+        own_dialect,
+    )
 
 
 class Lcm(Verbs, Blocking):
@@ -102,19 +135,42 @@ class Lcm(Verbs, Blocking):
         clock: Clock,
         memory_bytes_max: int = MEMORY_BYTES_MAX,
         scope: ToolScope = "conversation",
+        dialect: ReadDialect = "lcm",
     ) -> None:
-        super().__init__(asking, clock, scope)
+        super().__init__(asking, clock, scope, dialect)
         self.store = store
         instance = Instance(program, config_json, memory_bytes_max=memory_bytes_max)
         self._session = Session(instance, store)
         self._place = place_of(store)
 
+    def conversation(
+        self,
+        id: str,
+        *,
+        budget: int | None = None,
+        dialect: ReadDialect | None = None,
+        model: str | None = None,
+    ) -> Conversation:
+        """Returns the handle of a conversation, which need not exist: the verbs without its id.
+
+        `budget`, `dialect` and `model` are for calls that name none.
+
+        ```python
+        chat = lcm.conversation("chat-1", budget=8_000, dialect="openai-chat")
+        chat.turn([{"role": "user", "content": "The gate code is 4711."}])
+        assert chat.assemble()["messages"][0]["content"] == "The gate code is 4711."
+        ```
+        """
+        return Conversation(self, id, budget, dialect, model)
+
     def call(self, name: str, arguments: Mapping[str, object]) -> JsonValue:
         """Calls a function of the interface by name (`admin.status`), with plain values."""
+        self._owner.check()
         answer: JsonValue = self._session.call(name, dict(arguments))
         return answer
 
     def _run(self, flow: flows.Flow[T]) -> T:
+        self._owner.check()
         try:
             effect = next(flow)
             while True:
@@ -162,8 +218,11 @@ class Lcm(Verbs, Blocking):
     def close(self) -> None:
         """Waits for the engine call of another thread and closes the store.
 
-        What goes on there, and later calls, are told that the store is closed.
+        What goes on there, and later calls, are told that the store is closed. In a forked process
+        nothing is closed: the store belongs to the process that opened it.
         """
+        if not self._owner.is_here:
+            return
         self._session.close()
 
     def __enter__(self) -> Self:

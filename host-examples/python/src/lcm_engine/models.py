@@ -9,11 +9,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from .completions import TIMEOUT_MS, checked
 from .errors import LcmError
 from .results import Completion, CompletionRequest
+from .settings import HostSettings
 
 PURPOSES = ("leaf", "condensed", "file", "ask", "focus")
 
@@ -76,6 +77,24 @@ class Asking:
     """Whether the models answer the requests of one plan at the same time."""
     timeout_seconds: float = TIMEOUT_MS / 1000
     """Time limit of one answer, in seconds."""
+    has_timeout: bool = False
+    """Whether the caller of `open` gave the time limit, which goes before the configuration."""
+    fallback_models: tuple[str, ...] = ()
+    """Models that requests ask for after their own, as configured."""
+
+    def given(self, retries: int | None, timeout_ms: int | None) -> Asking:
+        """Returns a copy with the options of `open`; None: not given."""
+        return replace(self.with_(retries, timeout_ms), has_timeout=timeout_ms is not None)
+
+    def follow(self, host: HostSettings) -> Asking:
+        """Returns a copy that follows the settings of a configuration."""
+        asking = replace(self, fallback_models=tuple(host["fallback_models"]))
+        return asking if self.has_timeout else asking.with_(None, host["timeout_ms"] or TIMEOUT_MS)
+
+    def requests_of(self, request: CompletionRequest) -> list[CompletionRequest]:
+        """Returns a request, and the same for each fallback model."""
+        others = [{**request, "model": model} for model in self.fallback_models]
+        return [request, *cast(list[CompletionRequest], others)]
 
     def with_(self, retries: int | None, timeout_ms: int | None) -> Asking:
         """Returns a copy with the options of one call; None: as before."""

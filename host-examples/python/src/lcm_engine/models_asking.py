@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import product
 
 from . import completions
 from .completions import Answered
@@ -26,7 +27,8 @@ def ask(
     faulty: Answered | None = None
     end = None if limit_ms is None else time.monotonic() + limit_ms / 1000
     answer: Answered = {}
-    for model in models:
+    chain = list(product(asking.requests_of(request), models))
+    for asked_for, model in chain:
         for attempt in range(1, asking.asks + 1):
             left = None if end is None else end - time.monotonic()
             if left is not None and left <= 0:
@@ -34,8 +36,8 @@ def ask(
                 return completions.failed(late, request), asked
             asked += 1
             seconds = asking.timeout_seconds
-            answer = yield Complete(request, model, min(seconds, left or seconds))
-            if "done" in answer and len(models) > 1:
+            answer = yield Complete(asked_for, model, min(seconds, left or seconds))
+            if "done" in answer and len(chain) > 1:
                 judged = {"request": request, "answer": answer["done"]}
                 if (yield Call("compaction.judge_answer", judged)) is not None:
                     faulty = faulty or answer

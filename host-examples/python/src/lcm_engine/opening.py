@@ -11,14 +11,15 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TypeVar, get_args
+from typing import TypeVar, cast, get_args
 
 from .component import Program
 from .errors import LcmError
 from .instance import Instance
+from .models import Asking
 from .ports import NoStore
-from .results import Configuration, ToolScope
-from .settings import configuration
+from .results import Configuration, ReadDialect, ToolScope
+from .settings import NAMED, Settings, resolve
 from .stores import AsyncStore, MemoryStore, SqliteStore, Store
 from .stores.contract import check_store
 
@@ -26,6 +27,7 @@ Clock = Callable[[], int]
 """Milliseconds since the Unix epoch."""
 
 RETRIES = 2
+MEMORY = "memory:"
 
 
 def wall_clock() -> int:
@@ -41,7 +43,7 @@ def open_store(store: str | os.PathLike[str] | AnyStore) -> Store | AnyStore:
     if not isinstance(store, (str, os.PathLike)):
         check_store(store)
         return store
-    if store == "memory:":
+    if store == MEMORY:
         return MemoryStore()
     if isinstance(store, str) and "://" in store:
         scheme = store.partition("://")[0]
@@ -57,25 +59,70 @@ def checked_scope(scope: ToolScope) -> ToolScope:
     return scope
 
 
+def checked_dialect(dialect: ReadDialect) -> ReadDialect:
+    """Checks the dialect of messages."""
+    names = get_args(ReadDialect)
+    if dialect not in names:
+        message = f"`dialect` must be one of {', '.join(names)}, got `{dialect}`"
+        raise LcmError("invalid-input", message)
+    return dialect
+
+
 def place_of(store: Store | AsyncStore) -> str:
     """Returns a name that all handles of a store in this process share."""
     return os.path.realpath(store.path) if isinstance(store, SqliteStore) else f"{id(store)}"
 
 
 def configured(
-    program: Program, config: Configuration | None, environment: Mapping[str, str] | None
-) -> str | None:
-    """Returns the configuration of every instance, checked by the engine.
+    program: Program,
+    config: Configuration | None,
+    environment: Mapping[str, str] | None,
+    asking: Asking,
+) -> Settings:
+    """Returns the settings of a configuration, checked by the engine.
 
-    An unknown key is a warning.
+    A key without effect is a warning.
     """
-    scratch = Instance(program)
+    settings = _resolved(program, config, os.environ if environment is None else environment)
+    check_named_models(settings, asking)
+    for line in settings.lines:
+        warnings.warn(line, stacklevel=3)
+    return settings
 
-    def configure(text: str) -> str:
-        return str(scratch.call("setup.configure", {"config_json": text}, NoStore()))
 
-    environment = os.environ if environment is None else environment
-    chosen, unknown = configuration(config, environment, configure)
-    for key in unknown:
-        warnings.warn(f"config: unknown key `{key}`", stacklevel=3)
-    return chosen
+def _resolved(
+    program: Program, config: Configuration | None, environment: Mapping[str, str]
+) -> Settings:
+    steps = resolve(config, environment)
+    try:
+        name, arguments = next(steps)
+        instance = Instance(program)
+        try:
+            answer = str(instance.call(name, arguments, NoStore()))
+        except LcmError as error:
+            steps.throw(error)
+            raise
+        steps.send(answer)
+    except StopIteration as end:
+        return cast(Settings, end.value)
+    raise AssertionError("one call of the engine resolves a configuration")
+
+
+def check_named_models(settings: Settings, asking: Asking) -> None:
+    """Raises when the configuration names a model that no callback could ask."""
+    for key, purposes in NAMED:
+        model = cast(str | None, settings.host[key])  # type: ignore[literal-required]
+        if model is not None and not all(asking.models.of(purpose) for purpose in purposes):
+            message = f"`{key}` asks for `{model}`, so `open` needs `complete`"
+            raise LcmError("invalid-input", f"config: {message}")
+
+
+def default_store(settings: Settings) -> str:
+    """Returns the store of the configuration, else one in memory."""
+    return settings.host["database_path"] or MEMORY
+
+
+def warn_of_unused_path(settings: Settings) -> None:
+    """Warns when the configuration names a store beside that of the caller."""
+    if settings.host["database_path"] is not None:
+        warnings.warn("config: `database_path`: not used, `open` has a `store`", stacklevel=3)

@@ -1,88 +1,116 @@
-"""The configuration of an instance, as JSON text.
+"""The configuration of an instance, and what of it this package follows.
 
-In: the caller's object and the environment. Out: one object. The engine decides what a key means
-and whether the key exists.
+In: the caller's object and the environment. Out: the engine's configuration as JSON text, the
+settings of the host, and lines for the caller. The engine knows the keys, reads the texts of
+variables and says what goes before what.
 """
 
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Callable, Mapping
-from typing import cast
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypedDict, cast
 
 from .errors import LcmError
-from .results import Configuration, ConfigurationReport, JsonObject, JsonValue
+from .results import Configuration, ConfigurationReport
 from .texts import to_json
+from .time_zones import offsets_of
 
 PREFIX = "LCM_"
-OF_HOSTS = frozenset({"LCM_STORE", "LCM_WASM", "LCM_CACHE_DIR", "LCM_BLESS"})
-"""Variables that do not configure the engine."""
+
+NAMED = (("summary_model", ("leaf", "condensed")), ("expansion_model", ("ask",)))
+"""Keys that name a model, with the purposes of its requests."""
 
 
-def _reference_name(variable: str) -> str:
-    """`LCM_CONTEXT_THRESHOLD` is `contextThreshold`."""
-    first, *rest = variable.removeprefix(PREFIX).lower().split("_")
-    return first + "".join(word.capitalize() for word in rest)
+class HostSettings(TypedDict):
+    """Settings that a host follows; None: not given."""
+
+    database_path: str | None
+    """Path of the store, if the caller names none."""
+    expansion_model: str | None
+    """Model that questions ask for."""
+    fallback_models: list[str]
+    """Models that are asked after that of a request."""
+    summary_model: str | None
+    """Model that summaries ask for."""
+    timeout_ms: int | None
+    """Longest time for one answer of a model."""
+    timezone: str | None
+    """Name of a time zone."""
 
 
-def _finite(text: str) -> float:
-    """Returns a finite number; raises for `NaN` and `1e999`."""
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError(f"`{text}` must be a finite number")
-    return number
+class ResolvedConfiguration(TypedDict):
+    """The answer of `setup.resolve`."""
+
+    config: Configuration
+    """The configuration of the engine."""
+    host: HostSettings
+    """What a host follows."""
+    report: ConfigurationReport
+    """The treatment of each key."""
 
 
-def _value(text: str) -> JsonValue:
-    try:
-        return cast(JsonValue, json.loads(text, parse_float=_finite, parse_constant=_finite))
-    except ValueError:
-        return text
+@dataclass(frozen=True)
+class Settings:
+    """A configuration of an object and of variables."""
+
+    config_json: str | None
+    """The configuration of every instance; None: there is none."""
+    host: HostSettings
+    """What this package follows."""
+    report: ConfigurationReport | None
+    """The treatment of each key; None: there is no configuration."""
+
+    @property
+    def lines(self) -> list[str]:
+        """Returns a line for each key without effect."""
+        notes = [] if self.report is None else self.report["notes"]
+        return [f"config: `{note['key']}`: {note['note']}" for note in notes]
 
 
-def from_environment(environment: Mapping[str, str]) -> JsonObject:
-    """Returns the values of `LCM_*` variables under reference names."""
-    return {
-        _reference_name(variable): _value(environment[variable])
-        for variable in sorted(environment)
-        if variable.startswith(PREFIX) and variable not in OF_HOSTS
-    }
+UNSET: HostSettings = {
+    "database_path": None,
+    "expansion_model": None,
+    "fallback_models": [],
+    "summary_model": None,
+    "timeout_ms": None,
+    "timezone": None,
+}
 
 
-def configuration(
-    config: Configuration | None,
-    environment: Mapping[str, str],
-    configure: Callable[[str], str],
-) -> tuple[str | None, list[str]]:
-    """Returns the configuration as JSON text, and the unknown keys of `config`.
+def variables_of(environment: Mapping[str, str]) -> dict[str, str]:
+    """Returns the variables that may configure the engine; no other crosses into it."""
+    return {name: text for name, text in environment.items() if name.startswith(PREFIX)}
 
-    The environment takes precedence; text None: no configuration. `configure` of the engine
-    reports the treatment of each key, and which keys are aliases.
+
+def resolve(
+    config: Configuration | None, environment: Mapping[str, str]
+) -> Generator[tuple[str, dict[str, Any]], str, Settings]:
+    """Yields one call of the engine; returns the settings of its answer.
+
+    An error says that it is of the configuration.
     """
     if not isinstance(config, Mapping | None):
         raise LcmError("invalid-input", f"`config` must be a dict, not {type(config).__name__}")
-    said = from_environment(environment)
-    if config is None and not said:
-        return None, []
-    own: dict[str, object] = dict(config or {})
-    report = _report(configure, own, "config")
-    accepted = set(_report(configure, said, "environment")["accepted"]) if said else set()
-    aliases = {alias["key"]: alias["as"] for alias in report["aliased"]}
-    kept = {key: value for key, value in own.items() if aliases.get(key, key) not in accepted}
-    merged = kept | said
-    if said:
-        _report(configure, merged, "configuration")
-    return to_json(merged, "config"), report["unknown"]
-
-
-def _report(
-    configure: Callable[[str], str], given: Mapping[str, object], source: str
-) -> ConfigurationReport:
-    """Returns the engine's report of one source; an error names the source."""
-    text = to_json(given, source)
+    variables = variables_of(environment)
+    if config is None and not variables:
+        return Settings(None, UNSET, None)
+    given = to_json(dict(config or {}), "config")
+    arguments = {
+        "config_json": given,
+        "variables_json": to_json(variables, "environment"),
+    }
     try:
-        report: ConfigurationReport = json.loads(configure(text))
+        resolved = cast(ResolvedConfiguration, json.loads((yield "setup.resolve", arguments)))
+        return settings_of(resolved)
     except LcmError as error:
-        raise LcmError(error.code, f"{source}: {error.message}") from error
-    return report
+        raise LcmError(error.code, f"config: {error.message}") from error
+
+
+def settings_of(resolved: ResolvedConfiguration) -> Settings:
+    """Returns the settings that `setup.resolve` found, with the offsets of their time zone."""
+    engine, host = cast(dict[str, object], resolved["config"]), resolved["host"]
+    if host["timezone"] is not None and "time_offsets" not in engine:
+        engine["time_offsets"] = offsets_of(host["timezone"])
+    return Settings(to_json(engine, "config"), host, resolved["report"])

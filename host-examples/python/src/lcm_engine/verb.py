@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar,
 from .errors import LcmError
 from .flows import Effect, Flow, Page
 from .models import Asking
-from .opening import Clock
-from .results import ToolScope
+from .opening import Clock, check_named_models
+from .processes import Owner
+from .results import ReadDialect, ToolScope
+from .settings import Settings
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -25,15 +27,25 @@ Pages = Callable[[Any], Flow[Page[T]]]
 
 
 class Opened:
-    """The clock, the models and the scope of the tools of an open store, for verbs."""
+    """What an open store has for verbs: the clock, the models, and what a call leaves out."""
 
-    def __init__(self, asking: Asking, clock: Clock, scope: ToolScope) -> None:
+    def __init__(
+        self, asking: Asking, clock: Clock, scope: ToolScope, dialect: ReadDialect = "lcm"
+    ) -> None:
         self._asking = asking
         self._clock = clock
         self._scope = scope
+        self._dialect = dialect
+        self._owner = Owner()
 
     def _reconfigure(self, config_json: str) -> None:
         raise NotImplementedError
+
+    def _follow(self, settings: Settings) -> None:
+        """Follows the settings of a new configuration."""
+        check_named_models(settings, self._asking)
+        self._asking = self._asking.follow(settings.host)
+        self._reconfigure(settings.config_json or "{}")
 
     def _now(self, now: int | None) -> int:
         return self._clock() if now is None else now
@@ -91,6 +103,8 @@ class Verb(Generic[P, T]):
     if TYPE_CHECKING:
 
         @overload
+        def __get__(self, opened: None, kind: Any) -> Verb[P, T]: ...
+        @overload
         def __get__(self, opened: Blocking, kind: Any) -> Callable[P, T]: ...
         @overload
         def __get__(
@@ -123,6 +137,8 @@ class Stream(Generic[P, T]):
 
     if TYPE_CHECKING:
 
+        @overload
+        def __get__(self, opened: None, kind: Any) -> Stream[P, T]: ...
         @overload
         def __get__(self, opened: Blocking, kind: Any) -> Callable[P, Iterator[T]]: ...
         @overload

@@ -14,6 +14,7 @@ pub(super) use summary_graph::{is_derived_from, least_trust, sum_measures};
 
 use alloc::{format, string::String, vec::Vec};
 
+use super::status::ByteUsage;
 use crate::{
     search,
     storage::{
@@ -122,8 +123,8 @@ impl CheckReport {
 ///
 /// # Errors
 ///
-/// `not-found`: the conversation does not exist; errors of the store. Damage is a finding and no
-/// error, except in the head itself.
+/// `not-found`: the conversation does not exist; `denied`: the conversation is being deleted;
+/// errors of the store. Damage is a finding and no error, except in the head itself.
 pub(crate) fn check(session: &mut StoreSession<'_>, call: Call<'_>) -> Result<String> {
     let keys = call.keys;
     let loaded = LoadedHead::open_existing(session, call)?;
@@ -165,7 +166,9 @@ pub(crate) fn check(session: &mut StoreSession<'_>, call: Call<'_>) -> Result<St
     report.begin_check("question");
     let found = session.read_record(&QuestionRecord::key(keys)).map(|_| ());
     report.catch_damage(found)?;
+    let usage = ByteUsage::scan(session, keys)?;
     let mut metrics = JsonWriter::new_object();
+    metrics.add_object("bytes", usage.to_object(head.raw_bytes));
     metrics.add_number("context_items", head.context.count_items());
     metrics.add_number("context_tokens", head.context.tokens);
     metrics.add_number("messages", head.messages);

@@ -8,22 +8,24 @@ use core::cmp::Ordering;
 
 use sha2::{Digest, Sha256};
 
-use lcm_text::base::hash;
-
 use crate::storage::{
     codec,
     compressed_pack::CompressedPack,
     head::ConversationHead,
     history::{self, MessageHistory},
     keys::ConversationKeys,
+    message_mark::MessageMark,
     pack::{self, Pack, PackRef, PlacedMessage, RawText, StoredMessage},
     record_key::RecordKey,
-    records::identity::{IdentityLookup, StoredIdentity, collect_lookups},
+    records::{
+        identity::{IdentityLookup, StoredIdentity, collect_lookups},
+        withdrawals::Withdrawals,
+    },
     store_session::StoreSession,
 };
 use lcm_text::{
     base::{derivation_version::DERIVATION_VERSION, error::Result, int, json, limits},
-    message::{self, ParsedMessage},
+    message::{self, ParsedMessage, meaning::MEANING_VERSION},
     types::api::Dialect,
 };
 
@@ -37,8 +39,10 @@ struct RunningTotals {
     tokens: u64,
     frontier: [u8; 16],
     newest_user_seq: Option<u64>,
-    /// Beginnings of the hashes of the newest messages, at most 118.
-    hashes: Vec<[u8; 12]>,
+    /// Marks of the newest messages.
+    marks: Vec<MessageMark>,
+    /// The messages that are not in the line.
+    withdrawals: Withdrawals,
     other_versions: OtherVersionCounts,
 }
 
@@ -62,7 +66,9 @@ pub(super) fn check(
 ) -> Result<OtherVersionCounts> {
     let head = history.head;
     report.begin_check("messages");
-    let mut running = RunningTotals::default();
+    let record = session.read_record(&Withdrawals::key(history.keys));
+    let withdrawals = report.catch_damage(record)?.flatten().unwrap_or_default();
+    let mut running = RunningTotals { withdrawals, ..RunningTotals::default() };
     let mut from = 1;
     while from <= head.messages {
         let to = head.messages.min((history::directory_node(from) + 1) * limits::DIRECTORY_SPAN);
@@ -87,7 +93,8 @@ pub(super) fn check(
     report.expect_sound(running.newest_user_seq == head.newest_user.map(|mark| mark.seq), || {
         "the head names another newest user message".into()
     });
-    report.expect_sound(running.hashes == head.recent_hashes, || {
+    let is_comparable = head.meaning_version == MEANING_VERSION;
+    report.expect_sound(!is_comparable || running.marks.ends_with(&head.recent_marks), || {
         "the newest hashes of the head differ from the hashes of the messages".into()
     });
     Ok(running.other_versions)
@@ -140,9 +147,10 @@ fn check_pack(
         running.frontier = pack::advance_frontier(&running.frontier, &hash);
         running.bytes += stored.raw.bytes();
         running.tokens += u64::from(stored.tokens);
-        running.add_hash(&hash);
-        let is_user = running.is_user_message(history.head, stored, &message);
-        running.newest_user_seq = if is_user { Some(seq) } else { running.newest_user_seq };
+        running.add_mark(MessageMark::from_message(&raw, &message));
+        if running.is_user_message(history.head, stored, &message) {
+            running.newest_user_seq = Some(seq);
+        }
         let is_derived = is_derived_from_text(stored, &message, &raw)
             && frontier.is_none_or(|frontier| frontier == running.frontier);
         report.expect_sound(is_derived, || {
@@ -164,11 +172,11 @@ fn check_pack(
 }
 
 impl RunningTotals {
-    /// Adds the beginning of the hash of the current message to the newest hashes.
-    fn add_hash(&mut self, hash: &[u8; 16]) {
-        self.hashes.push(hash::hash_prefix(hash));
-        if self.hashes.len() > limits::RECENT_HASHES_MAX {
-            self.hashes.remove(0);
+    /// Adds the mark of the current message to the newest marks.
+    fn add_mark(&mut self, mark: MessageMark) {
+        self.marks.push(mark);
+        if self.marks.len() > limits::RECENT_MARKS_MAX {
+            self.marks.remove(0);
         }
     }
 
@@ -182,8 +190,9 @@ impl RunningTotals {
         stored: &StoredMessage,
         message: &ParsedMessage,
     ) -> bool {
+        let is_in_line = self.withdrawals.position_of(self.seq).is_some();
         match stored.derivation_version.cmp(&DERIVATION_VERSION) {
-            Ordering::Equal => return message.is_user_text(),
+            Ordering::Equal => return is_in_line && message.is_user_text(),
             Ordering::Less => self.other_versions.older += 1,
             Ordering::Greater => self.other_versions.newer += 1,
         }

@@ -12,7 +12,7 @@ use crate::storage::{
     head::ConversationHead,
     history::MessageHistory,
     keys::ConversationKeys,
-    records::remakes::RemakeRecord,
+    records::{remakes::RemakeRecord, summary_counts::SummaryCounts},
     store_session::StoreSession,
     summary::{self, Summary, SummarySources},
     summary_records::SizedSummaries,
@@ -95,8 +95,8 @@ pub(super) fn check_context(
     Ok(())
 }
 
-/// Checks every summary: its tokens match its text; its depth, range, totals and trust match its
-/// sources; and the record `derived` of each source summary names it.
+/// Checks every summary. Its tokens must match its text. Its depth, range, totals and trust must
+/// match its sources. The record `derived` of each source summary must name the summary.
 ///
 /// # Errors
 ///
@@ -115,6 +115,18 @@ pub(super) fn check_summaries(
     let count = u64::try_from(summaries.len()).unwrap_or(u64::MAX);
     report.expect_sound(count == head.summaries, || {
         format!("the head counts {} summaries, the store has {count}", head.summaries)
+    });
+    let mut counted = SummaryCounts::default();
+    let mut all_current = true;
+    for (_, (record, _)) in summaries.as_entries() {
+        counted.count_summary(record.depth, record.tokens);
+        all_current &= record.derivation_version == DERIVATION_VERSION;
+    }
+    let counts_key = SummaryCounts::key(history.keys);
+    let counts =
+        report.catch_damage(session.read_record(&counts_key))?.map(Option::unwrap_or_default);
+    report.expect_sound(counts.is_none_or(|counts| counts.matches(&counted, all_current)), || {
+        format!("`{}` counts other summaries by depth than are stored", counts_key.name())
     });
     for (id, (record, _)) in summaries.as_entries() {
         let name = summary::format_summary_id(*id);
@@ -153,8 +165,8 @@ pub(super) fn check_summaries(
     check_leaves(session, history, summaries, report)
 }
 
-/// Returns three sums over `sources`: the number of sources and their descendants, the tokens of
-/// all their texts, and the tokens of the messages that the sources cover.
+/// Returns three sums over `sources`: the number of sources with all descendants, the tokens of all
+/// these texts, and the tokens of the covered messages.
 pub(in crate::admin) fn sum_measures(sources: &[&Summary]) -> (u64, u64, u64) {
     let sum = |of: fn(&Summary) -> u64| sources.iter().map(|source| of(source)).sum();
     (
@@ -239,7 +251,7 @@ fn check_derived(
 ///
 /// # Errors
 ///
-/// `corrupt`: a text is damaged; errors of the store.
+/// `corrupt`: a text is damaged; `unsupported`: a record has a newer format; errors of the store.
 pub(in crate::admin) fn least_trust(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,

@@ -45,12 +45,17 @@ use progress::{ImportProgress, ImportSection};
 ///
 /// # Errors
 ///
-/// `invalid-input`: a line, named by its number, breaks the format, or a summary or context does
-/// not match the store; `exists`: the store has other messages or summaries; `limit-exceeded`: the
-/// page has more than 1 MiB; `denied`: the stored conversation is archived and lacks messages of
-/// the export; `unsupported`: a newer version stored a summary; `conflict`: the conversation
-/// changed during the import; errors of the store. The call that fails wrote nothing, unless the
-/// store failed in the commit.
+/// - `invalid-input`: a line, named by its number, breaks the format, or a summary or context does
+///   not match the store.
+/// - `exists`: the store has other messages or summaries.
+/// - `limit-exceeded`: the page has more than 1 MiB.
+/// - `denied`: the stored conversation is being deleted, or is archived and lacks messages of the
+///   export.
+/// - `unsupported`: a newer version stored a summary.
+/// - `conflict`: the conversation changed during the import.
+/// - Errors of the store.
+///
+/// The call that fails wrote nothing, unless the store failed in the commit.
 pub(crate) fn import_page(
     session: &mut StoreSession<'_>,
     lines: &[String],

@@ -81,9 +81,11 @@ pub(super) struct ImportSection {
     pub(super) messages_seen: u64,
     /// Running hash after the accepted messages.
     pub(super) running_hash: [u8; 16],
-    /// A large message whose pieces are not all accepted, with the accepted bytes of its text.
+    /// A large message whose pieces are not all accepted, with the accepted bytes of its text;
+    /// `None`: there is no such message.
     pub(super) large_message: Option<(LargeMessageLine, u64)>,
-    /// A large message whose pieces are all staged, and which the next call stores.
+    /// A large message whose pieces are all staged, and which the next call stores; `None`: there
+    /// is no such message.
     pub(super) pending_large_message: Option<LargeMessageLine>,
     /// Number of accepted summaries.
     summaries_seen: u64,
@@ -268,7 +270,7 @@ impl ImportSection {
         if line.text.len() > export_format::INLINE_BYTES_MAX {
             return refuse_line("must be a large message whose text follows in pieces");
         }
-        let message = message::parse(line.dialect, &line.text)?;
+        let message = message::parse_given(line.dialect.into(), &line.text)?;
         let hash = pack::message_hash(&line.text, &message);
         self.running_hash = pack::advance_frontier(&self.running_hash, &hash);
         self.messages_seen = line.seq;

@@ -4,6 +4,7 @@
 //! much it stored. The sources of a leaf must be stored messages, those of a condensed summary
 //! stored summaries.
 
+use crate::storage::records::summary_counts::SummaryCounts;
 use alloc::vec::Vec;
 
 use crate::{
@@ -109,6 +110,12 @@ pub(super) fn store_summaries(
         records.iter().map(|(record, bytes)| (record, *bytes)).collect();
     index.append_summaries(&records, changes.puts_mut())?;
     loaded.head.summaries += u64::from(added);
+    let counts_key = SummaryCounts::key(keys);
+    let mut counts = session.read_record(&counts_key)?.unwrap_or_default();
+    for (record, _) in &records {
+        counts.count_summary(record.depth, record.tokens);
+    }
+    changes.write_record(&counts_key, &counts)?;
     let act = JournalAction::Import { summaries: added, before: None };
     loaded.commit_changes(session, call, act, changes)?;
     Ok(u64::from(added))
@@ -234,7 +241,6 @@ pub(super) fn store_context(
     let new = resolve_items(session, &MessageHistory::new(call, &loaded.head), lines)?;
     let created = loaded.bytes.is_none();
     let replaces = (old != new && is_more_compacted(&new, &old)) || created;
-    let call = Call { now: loaded.effective_time(call.now)?, ..call };
     let before = (!created && replaces).then(|| loaded.head.context.clone());
     let mut changes = Changes::default();
     let adopts = adopt_family_and_archive(session, call, &mut loaded.head, life, &mut changes)?;

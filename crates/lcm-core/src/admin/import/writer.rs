@@ -30,8 +30,8 @@ use super::{
     summaries,
 };
 
-/// Most bytes of summaries in one commit; the rest of 1 MiB is for the records that name the
-/// summary derived from a source, and for the search index.
+/// Most bytes of summaries in one commit. The rest of 1 MiB is for the search index, and for the
+/// records that name the summary derived from a source.
 const SUMMARIES_BYTES_MAX: usize = 512 << 10;
 /// Most puts of one commit for summaries and for the records that name the summary derived from a
 /// source.
@@ -385,7 +385,7 @@ impl ImportWriter<'_, '_> {
 }
 
 /// Returns the large message whose pieces are not all accepted, with the accepted bytes of its
-/// text.
+/// text; `None`: there is no such message.
 fn current_large_message(progress: &ImportProgress) -> Option<&(LargeMessageLine, u64)> {
     progress.section.as_ref().and_then(|section| section.large_message.as_ref())
 }

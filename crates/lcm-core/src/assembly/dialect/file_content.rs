@@ -1,7 +1,7 @@
 //! Conversion of files, images and documents between dialects, and writers of JSON objects.
 //!
-//! In: a part or block with a file. Out: the name, type, text and bytes of the file, or its URL,
-//! and the block for another dialect; `None` if the dialect has no block for the file.
+//! In: a part or block with a file. Out: the name, type, text and bytes of the file, or its URL.
+//! From these, the block for another dialect, or `None` if that dialect has no block for the file.
 
 use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
@@ -28,9 +28,9 @@ pub(super) struct FileContent<'a> {
     /// Media type; empty: unknown.
     pub(super) mime: Cow<'a, str>,
     pub(super) text: Option<Cow<'a, str>>,
-    /// Bytes of the file, in Base64.
+    /// Bytes of the file, in Base64; `None`: the file is a text or a URL.
     pub(super) data: Option<Cow<'a, str>>,
-    /// URL of the file, and whether it is an image.
+    /// URL of the file, and whether the file is an image; `None`: the message has the content.
     pub(super) url: Option<(Cow<'a, str>, bool)>,
     /// Whether the block was a search result, whose source no file part can express.
     is_search_result: bool,
@@ -171,7 +171,8 @@ impl<'a> FileContent<'a> {
         self.data = Some(Cow::Owned(bytes));
     }
 
-    /// Returns the bytes, in Base64, if the file has one of these types.
+    /// Returns the bytes, in Base64. `None`: the file has no bytes, or has another type than
+    /// `types`.
     fn data_of_types(&self, types: &[&str]) -> Option<&str> {
         self.data.as_deref().filter(|_| types.contains(&&*self.mime))
     }

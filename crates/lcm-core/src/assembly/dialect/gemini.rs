@@ -69,8 +69,8 @@ pub(super) fn write(
     role_alternation::write_messages(Dialect::Gemini, &out, "parts", notes)
 }
 
-/// Returns the role for a content that is not the model's: `function` and an absent role, as an
-/// empty text, stay; any other becomes `user`.
+/// Returns the role for a content that is not the model's. The role `function` stays, an absent
+/// role gives an empty text, and any other role becomes `user`.
 fn content_role(raw: &str) -> &'static str {
     let content = JsonObject::new(raw, json::parse_object(raw).unwrap_or_default());
     match &*content.get_text("role") {
@@ -80,8 +80,8 @@ fn content_role(raw: &str) -> &'static str {
     }
 }
 
-/// Returns the role for a content of responses: that of the content that the first response came
-/// in, or `user` if the first response is of another dialect.
+/// Returns the role for a content of responses: the role of the content in which the first response
+/// came. If the first response is of another dialect, the role is `user`.
 fn answers_role(first: &TurnAnswer<'_>, entries: &[RenderEntry]) -> &'static str {
     match entries.get(first.entry) {
         Some(
@@ -188,8 +188,8 @@ fn is_signed(native: &str) -> bool {
     })
 }
 
-/// Returns whether a part is of a kind that this version does not know: no member is of a known
-/// kind, and the part has not only metadata.
+/// Returns whether a part is of a kind that this version does not know. Such a part has no member
+/// of a known kind, and has other members than metadata.
 fn has_unknown_kind(native: &str) -> bool {
     parse_part(native).is_some_and(|part| {
         let has_any = |keys: &[&str]| keys.iter().any(|key| part.get_value(key).is_some());

@@ -48,9 +48,11 @@ pub(super) fn collect_ids(turns: &[Turn<'_>], out: &mut Vec<(u64, usize)>) {
 
 /// Returns whether the turns can be rendered without the turns before them, apart from shared ids.
 ///
-/// False in two cases. A result without an id precedes the first call: its call may be in an
-/// earlier turn. Or the first turn has thinking or no blocks: the turn may depend on its
-/// neighbours.
+/// False in three cases:
+///
+/// - There are no turns.
+/// - A result without an id precedes the first call: its call may be in an earlier turn.
+/// - The first turn has thinking or no blocks: the turn may depend on its neighbours.
 pub(super) fn is_independent(turns: &[Turn<'_>]) -> bool {
     let event = |turn: &Turn<'_>, block: &TurnBlock<'_>| match &block.body {
         BlockBody::Call(_) if turn.role == Role::Assistant => Some(true),

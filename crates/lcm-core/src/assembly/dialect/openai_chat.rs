@@ -264,8 +264,8 @@ fn answer_json(answer: &TurnAnswer<'_>, notes: &mut RenderNotes) -> String {
     out
 }
 
-/// Writes a result of this dialect without the members that a host added; `None`: its call got
-/// another id, or the provider would refuse its role or content.
+/// Writes a result of this dialect without the members that a host added. `None`: the call of the
+/// result got another id, or the provider would refuse role or content of the result.
 fn write_native_answer(raw: &str, answer: &TurnAnswer<'_>) -> Option<String> {
     let message = JsonObject::new(raw, json::parse_object(raw).unwrap_or_default());
     let has_call_id =

@@ -22,7 +22,7 @@ use lcm_text::{
     types::api::Dialect,
 };
 
-/// How many types at the start of [`HOST_CALLS`] may have a text as result.
+/// Number of types at the start of [`HOST_CALLS`] whose result may be a text.
 const TEXT_ANSWER_CALLS: usize = 2;
 /// Types of items that are written without their id where the reasoning before was omitted.
 const OPTIONAL_ID_ITEMS: [&str; 2] = ["function_call", "custom_tool_call"];
@@ -99,8 +99,8 @@ fn as_call<'b, 'a>(block: &'b TurnBlock<'a>) -> Option<&'b TurnCall<'a>> {
     }
 }
 
-/// Returns whether the item of a call can be written unchanged: its id and name are kept, and it
-/// has all strings that its type requires.
+/// Returns whether the item of a call can be written unchanged. The call must keep its id and name,
+/// and the item must have all strings that its type requires.
 fn is_unchanged_call(call: &TurnCall<'_>, raw: &str) -> bool {
     let item = JsonObject::new(raw, json::parse_object(raw).unwrap_or_default());
     let required: &[&str] = match message::item_kind(raw) {
@@ -117,7 +117,8 @@ fn is_unchanged_call(call: &TurnCall<'_>, raw: &str) -> bool {
         && required.iter().all(|key| item.get_string(key).is_some())
 }
 
-/// Returns the item of a result; `None`: of another dialect, or its call got another id.
+/// Returns the item of a result. `None`: the result is of another dialect, has an id that is not a
+/// string, or belongs to a call that got another id.
 fn native_answer_item<'a>(answer: &TurnAnswer<'a>) -> Option<JsonObject<'a>> {
     let raw = answer.native.filter(|_| answer.given_id.as_deref() == Some(&answer.id))?;
     Some(JsonObject::new(raw, json::parse_object(raw).unwrap_or_default()))

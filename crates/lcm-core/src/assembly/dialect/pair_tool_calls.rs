@@ -226,8 +226,8 @@ pub(super) fn number_id(ids: &mut BTreeMap<String, usize>, id: &str) -> usize {
 ///
 /// - An id that looks unique is unique: a second call repeats the first and is removed.
 /// - A short id may return in later turns. There a second call with other arguments is another
-///   call, and a result belongs to the nearest call before it: the first call may have been
-///   interrupted.
+///   call. A result then belongs to the nearest call before the result, because the first call may
+///   have been interrupted.
 /// - A second call with equal arguments is kept only if both calls have a result.
 fn select_calls(
     group: &[usize],

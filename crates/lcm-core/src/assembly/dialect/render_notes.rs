@@ -80,17 +80,21 @@ impl RenderNote {
     const fn warning_text(self) -> Option<&'static str> {
         Some(match self {
             Self::Merged | Self::Invalid => return None,
-            Self::SyntheticResult => "calls without a result got one that says so",
-            Self::SyntheticTurn => "a user turn was put where the provider asks for one",
-            Self::OrphanResult => "results whose call is not in the context are text",
-            Self::DuplicateResult => "further results of an answered call were left out",
-            Self::DuplicateCall => "further calls of a known id were left out",
-            Self::RenamedCall => "calls go by an id or a name that the provider accepts",
-            Self::ResultAsText => "results without a call id are text",
-            Self::SystemAsUser => "system messages after the first turn are marked user text",
-            Self::ReasoningLeftOut => "reasoning that the dialect cannot carry was left out",
-            Self::BlockLeftOut => "content that the dialect cannot carry was left out",
-            Self::DroppedEmpty => "messages without any content were left out",
+            Self::SyntheticResult => "calls without a result got a placeholder result",
+            Self::SyntheticTurn => "a user turn was added where the provider requires one",
+            Self::OrphanResult => "results whose call is not in the context became text",
+            Self::DuplicateResult => "further results of an answered call were omitted",
+            Self::DuplicateCall => "further calls with the id of a kept call were omitted",
+            Self::RenamedCall => "calls got an id or a name that the provider accepts",
+            Self::ResultAsText => "results without a call id became text",
+            Self::SystemAsUser => "system messages that do not lead the context became user text",
+            Self::ReasoningLeftOut => {
+                "reasoning that the dialect or the provider does not accept was omitted"
+            }
+            Self::BlockLeftOut => {
+                "content that the dialect cannot express was omitted or became text"
+            }
+            Self::DroppedEmpty => "messages without content were omitted",
         })
     }
 }

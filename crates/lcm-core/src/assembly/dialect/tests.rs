@@ -426,7 +426,7 @@ fn notes_are_counted_and_listed() {
     assert_eq!(
         notes.format_warnings(&entries),
         vec![
-            "orphan-result-as-text: results whose call is not in the context are text \
+            "orphan-result-as-text: results whose call is not in the context became text \
              (messages 1, 2, 3, 4, 5, 6, 7, 8 and 4 more)"
         ]
     );

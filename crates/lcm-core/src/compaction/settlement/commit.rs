@@ -3,6 +3,7 @@
 //! In: a settlement and an answer that was judged. Out: the outcome, after at most one commit.
 //! `apply` and `run` use these methods.
 
+use crate::storage::records::summary_counts::SummaryCounts;
 use alloc::{string::String, vec::Vec};
 
 use crate::storage::{
@@ -52,7 +53,7 @@ impl TaskSettlement<'_> {
         let mut changes = Changes::default();
         if matches!(code, CompletionErrorCode::Auth | CompletionErrorCode::Policy) {
             let breaker = self.breaker.record.unwrap_or_default();
-            let breaker = breaker.with_failure(self.now, self.call.config);
+            let breaker = breaker.with_failure(self.call.now, self.call.config);
             changes.replace_record(&self.breaker, &breaker)?;
         }
         match self.rejected_attempts.take() {
@@ -268,7 +269,7 @@ impl TaskSettlement<'_> {
         let (level, capped) = (answer.level, answer.capped);
         let record = splice.gathered.build_summary(SummaryDraft {
             answer,
-            created_at: self.now,
+            created_at: self.call.now,
             prompt_version: self.task.prompt_version,
             replaces: self.task.replaced_id(),
         });
@@ -304,13 +305,13 @@ impl TaskSettlement<'_> {
             self.reset_breaker(&mut changes)?;
         }
         self.charge_answer(&mut outcome, completion, level != StoredLevel::Fallback);
+        self.count_summaries(&records, &mut changes)?;
         self.index_maintenance.append_summaries(&records, changes.puts_mut())?;
         let head = &mut self.loaded.head;
         head.context = context;
         // A remake may lengthen the context, which stays shorter than its messages.
         let saved = head.ledger.saved_tokens.saturating_add(before.tokens);
         head.ledger.saved_tokens = saved.saturating_sub(head.context.tokens);
-        head.summaries += 1 + int::to_u64(splice.gathered.bridges.len());
         if let Some(input) = &splice.pack_compaction {
             let compacted = input.compact_packs(keys, head, changes.list_puts())?;
             changes.add_puts(compacted);
@@ -325,6 +326,20 @@ impl TaskSettlement<'_> {
         outcome.capped = capped;
         outcome.tokens_after = int::saturate_tokens(head.context.tokens);
         Ok(outcome)
+    }
+
+    /// Counts the new summaries in the head and by depth.
+    fn count_summaries(
+        &mut self,
+        records: &[(&Summary, u32)],
+        changes: &mut Changes,
+    ) -> Result<()> {
+        self.loaded.head.summaries += int::to_u64(records.len());
+        for (record, _) in records {
+            self.summary_counts.count_summary(record.depth, record.tokens);
+        }
+        changes.write_record(&SummaryCounts::key(self.call.keys), &self.summary_counts)?;
+        Ok(())
     }
 
     /// Resets the failures in the breaker, because the model answered.

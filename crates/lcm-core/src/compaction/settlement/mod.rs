@@ -6,6 +6,7 @@
 mod commit;
 mod sources;
 
+use crate::storage::records::summary_counts::SummaryCounts;
 use alloc::{string::String, vec::Vec};
 
 use crate::{
@@ -13,6 +14,7 @@ use crate::{
     storage::{
         call::Call,
         changes::Changes,
+        clock::ClockReading,
         head::LoadedHead,
         record_key::{GuardedRecord, RecordReads},
         records::{attempts::TaskAttempts, model_breaker::ModelBreaker},
@@ -25,7 +27,7 @@ use lcm_text::{
     base::{error::Result, int},
     summary::transcript::TranscriptOptions,
     types::{
-        api::{ApplyOutcome, ApplyStatus, Timestamp},
+        api::{ApplyOutcome, ApplyStatus},
         model::{Completion, CompletionErrorCode, Level},
     },
 };
@@ -46,6 +48,7 @@ pub(crate) struct TaskSettlement<'a> {
     /// The stored attempts; `None`: none are stored.
     attempts: Option<TaskAttempts>,
     breaker: GuardedRecord<ModelBreaker>,
+    summary_counts: SummaryCounts,
     /// Id and record of the summary that an earlier call made of this answer; `None`: none is
     /// stored, or no id was given.
     committed_summary: Option<([u8; 8], Summary)>,
@@ -57,8 +60,8 @@ pub(crate) struct TaskSettlement<'a> {
     pub(super) is_stand_in: bool,
     spend_limits: SpendLimits,
     index_maintenance: IndexMaintenance<'a>,
-    /// Effective time of the call.
-    now: Timestamp,
+    /// The clock of the conversation at the time of the call.
+    clock: ClockReading,
 }
 
 impl<'a> TaskSettlement<'a> {
@@ -80,30 +83,34 @@ impl<'a> TaskSettlement<'a> {
         let breaker = reads.add_record(ModelBreaker::key(&task.breaker_scope));
         let committed = expected.map(|id| (id, reads.add_record(Summary::key(keys, id))));
         let manifest = reads.add_record(IndexManifest::key(keys));
+        let summary_counts = reads.add_record(SummaryCounts::key(keys));
         let (loaded, values) = LoadedHead::open_with_records(session, call, &reads)?;
         let index_maintenance = IndexMaintenance::from_manifest(keys, values.decode(&manifest)?);
         let loaded = loaded.require_existing()?;
         session_rules::ensure_not_archived(session, &loaded.head)?;
         let attempts = values.decode(&attempts)?;
+        let summary_counts = values.decode(&summary_counts)?.unwrap_or_default();
         let breaker = values.decode_guarded(breaker)?;
         let committed_summary = match committed {
             Some((id, slot)) => values.decode(&slot)?.map(|record| (id, record)),
             None => None,
         };
-        let now = loaded.effective_time(call.now)?;
+        let clock = loaded.read_clock(call.now)?;
+        let warnings = clock.step_back_warning().into_iter().collect();
         Ok(Self {
             call,
             loaded,
             task,
             attempts,
             breaker,
+            summary_counts,
             committed_summary,
             rejected_attempts: None,
-            warnings: Vec::new(),
+            warnings,
             is_stand_in: false,
             spend_limits: SpendLimits::from_config(config),
             index_maintenance,
-            now,
+            clock,
         })
     }
 
@@ -121,8 +128,12 @@ impl<'a> TaskSettlement<'a> {
     /// Returns how the sources are rendered: parts cut to the limit of the task, without injected
     /// context.
     fn transcript_options(&self) -> TranscriptOptions<'a> {
-        let injected_tags = &self.call.config.strip_injected_context_tags;
-        TranscriptOptions { part_tokens_max: self.task.part_tokens_max, injected_tags }
+        let config = self.call.config;
+        TranscriptOptions {
+            part_tokens_max: self.task.part_tokens_max,
+            injected_tags: &config.strip_injected_context_tags,
+            offsets: &config.time_offsets,
+        }
     }
 
     /// Builds an outcome that leaves the context as it is; a commit adjusts the outcome.
@@ -261,11 +272,12 @@ impl<'a> TaskSettlement<'a> {
     /// Counts an answer in the ledger. Returns whether the answer began a pause; if so, adds the
     /// warning of the pause.
     fn count_answer(&mut self, completion: &Completion, is_accepted: bool) -> bool {
-        let (limits, now) = (self.spend_limits, self.now);
+        let (limits, clock) = (self.spend_limits, self.clock);
         let ledger = &mut self.loaded.head.ledger;
-        let pauses = spend_limit::count_answer(ledger, completion, is_accepted, limits, now);
+        let pauses = spend_limit::count_answer(ledger, completion, is_accepted, limits, &clock);
         if pauses {
-            self.warnings.push(spend_limit::build_pause_warning(ledger.paused_until));
+            self.warnings
+                .push(spend_limit::build_pause_warning(clock.clock.to_time(ledger.paused_until)));
         }
         pauses
     }

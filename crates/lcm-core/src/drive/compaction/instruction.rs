@@ -4,7 +4,7 @@
 
 use alloc::string::String;
 
-use crate::compaction::reason;
+use crate::compaction::{build_decision_option, reason};
 use lcm_text::{base::json::JsonWriter, types::api::Timestamp};
 
 use super::super::{
@@ -56,8 +56,12 @@ impl CompactionProgress {
     fn build_options(&self, task: &CompactionTask) -> JsonWriter {
         let is_end = self.phase == CompactionPhase::Evaluate;
         let mut options = JsonWriter::new_object();
-        let extra = match self.phase {
-            CompactionPhase::Plan => task.build_plan_options(),
+        let extra = match (&task.model, &task.extra_json) {
+            _ if self.phase == CompactionPhase::Plan => task.build_plan_options(),
+            // The append before the decision may have skipped a new conversation.
+            (model, None) | (model @ Some(_), _) if self.phase == CompactionPhase::Decide => {
+                Some(build_decision_option(model.as_deref()))
+            }
             _ => task.build_extra_options(),
         };
         if let Some(extra) = extra {
@@ -88,7 +92,7 @@ impl CompactionProgress {
     fn build_deferred_arguments(&self, task: &CompactionTask) -> String {
         let mut asked = JsonWriter::new_object();
         asked.add_number("budget", task.budget.into());
-        if self.phase == CompactionPhase::ReadDeferred && task.shares_pause() && !task.defer {
+        if self.phase == CompactionPhase::ReadDeferred && task.shares_pause() && !self.defers {
             asked.add_flag("dry_run", true);
         }
         if self.exhausted.is_some() {

@@ -18,6 +18,8 @@ use lcm_text::{
     base::error::Result,
     base::int,
     base::json::{JsonFields, JsonKind, JsonWriter},
+    config::{Config, TurnCompaction},
+    types::api::Timestamp,
 };
 
 use super::{
@@ -119,6 +121,12 @@ pub(super) struct CompactionProgress {
     is_owed: bool,
     /// Whether models were not asked, because they pause after a failure.
     is_paused: bool,
+    /// Time from which no further model is asked.
+    deadline_at: Timestamp,
+    /// Whether `deadline_at` is over.
+    is_late: bool,
+    /// Whether `turn` leaves compaction that can wait to `maintain`.
+    defers: bool,
     end: CompactionEnd,
     /// Why the compaction ended; empty while the compaction continues.
     reason: String,
@@ -130,7 +138,11 @@ pub(super) struct CompactionProgress {
 
 impl CompactionProgress {
     /// Returns the progress of a task that has not started.
-    pub(super) fn begin(task: &CompactionTask) -> Self {
+    pub(super) fn begin(config: &Config, task: &CompactionTask, now: Timestamp) -> Self {
+        let deadline_ms = match task.mode.as_deref() {
+            Some("until-under") => config.until_under_deadline_ms,
+            _ => config.sweep_deadline_ms,
+        };
         let phase = match task.kind {
             CompactionTaskKind::Compact if !task.shares_pause() => CompactionPhase::Plan,
             CompactionTaskKind::Compact
@@ -155,6 +167,10 @@ impl CompactionProgress {
             is_stopped: false,
             is_owed: false,
             is_paused: false,
+            deadline_at: deadline_ms.map_or(Timestamp::MAX, |ms| now.saturating_add(ms.into())),
+            is_late: false,
+            defers: task.kind == CompactionTaskKind::Turn
+                && task.defer.unwrap_or(config.turn_compaction == Some(TurnCompaction::Deferred)),
             end: CompactionEnd::Stopped,
             reason: String::new(),
             result: String::new(),
@@ -182,6 +198,8 @@ impl CompactionProgress {
         state.visit_flag(&mut self.is_stopped);
         state.visit_flag(&mut self.is_owed);
         state.visit_flag(&mut self.is_paused);
+        state.visit_flag(&mut self.defers);
+        state.visit_number(&mut self.deadline_at);
         state.visit_number(&mut self.place);
         state.visit_number(&mut self.count);
         state.visit_number(&mut self.empty_plans);
@@ -191,7 +209,13 @@ impl CompactionProgress {
         state.visit_number(&mut self.tokens_after);
     }
 
-    /// Advances the progress by one event.
+    /// Takes the time of a step, which may be beyond the deadline of the task.
+    pub(super) fn note_time(&mut self, now: Timestamp) {
+        self.is_late = now >= self.deadline_at;
+    }
+
+    /// Advances the progress by one event. `reply` gets the pass, the note and the warnings of the
+    /// event; the next instruction is made from the progress.
     pub(super) fn advance(
         &mut self,
         task: &CompactionTask,
@@ -211,7 +235,9 @@ impl CompactionProgress {
             (DriveEvent::Returned(json), phase) if phase != CompactionPhase::Complete => {
                 let mut fields = JsonFields::parse_argument(EVENT, &json)?;
                 match phase {
-                    CompactionPhase::Decide => self.take_decision(task, &json, &mut fields, reply),
+                    CompactionPhase::Decide => {
+                        self.take_decision(task, &json, &mut fields, reply);
+                    }
                     CompactionPhase::ReadDeferred => self.take_deferred(task, &mut fields, reply),
                     CompactionPhase::Plan => self.take_plan(task, &mut fields),
                     CompactionPhase::Apply => self.take_outcome(task, &mut fields, reply),
@@ -261,7 +287,7 @@ impl CompactionProgress {
         let mut note = JsonWriter::new_object();
         note.add_json("decision", json);
         reply.note = Some(note);
-        let waits = is_due && !must && task.defer;
+        let waits = is_due && !must && self.defers;
         self.result = build_turn_result(is_due && !waits, false);
         // Models that failed are not asked in every turn.
         let reads = waits || (is_due && !must && task.shares_pause());
@@ -283,7 +309,7 @@ impl CompactionProgress {
                 // Without a record of deferred compaction, `maintain` would not compact later. So
                 // the caller compacts now: the call is forced, or its mode acts below the
                 // threshold.
-                let waits = is_deferred && (task.defer || is_paused);
+                let waits = is_deferred && (self.defers || is_paused);
                 self.result = build_turn_result(!waits, waits);
                 self.phase = CompactionPhase::Done;
             }
@@ -338,6 +364,8 @@ impl CompactionProgress {
             self.empty_plans = self.empty_plans.saturating_add(1);
             if self.empty_plans >= EMPTY_PLANS_MAX {
                 self.finish(task, CompactionEnd::Stopped, reason::NO_PROGRESS);
+            } else if self.is_late {
+                self.finish(task, CompactionEnd::Stopped, reason::DEADLINE);
             }
         }
     }
@@ -392,6 +420,8 @@ impl CompactionProgress {
             self.phase = CompactionPhase::Plan;
             if self.is_stopped {
                 self.finish(task, CompactionEnd::Cancelled, reason::CANCELLED);
+            } else if self.is_late {
+                self.finish(task, CompactionEnd::Stopped, reason::DEADLINE);
             }
         } else if refusal.is_empty() || task.counts_refusals {
             self.phase = CompactionPhase::Apply;
@@ -434,7 +464,7 @@ impl CompactionProgress {
         }
         match applied {
             3 if why.starts_with("model-") => self.finish(task, CompactionEnd::Refused, &why),
-            1 if has_next && !self.is_stopped => {
+            1 if has_next && !self.is_stopped && !self.is_late => {
                 if let Some(state) = self.answers.get_mut(int::to_usize(self.place)) {
                     *state = UNASKED;
                 }

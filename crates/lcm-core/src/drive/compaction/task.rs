@@ -22,8 +22,8 @@ pub(in crate::drive) struct CompactionTask {
     pub(super) extra_json: Option<String>,
     /// Whether `apply` is told that a model refused its key or the content.
     pub(super) counts_refusals: bool,
-    /// Whether `turn` leaves compaction that can wait to `maintain`.
-    pub(super) defer: bool,
+    /// Whether `turn` leaves compaction that can wait to `maintain`; `None`: as configured.
+    pub(super) defer: Option<bool>,
     /// Whether `compact` belongs to a turn: it respects the pause after a failed model, and records
     /// how it ended.
     pub(super) is_turn: bool,
@@ -62,7 +62,7 @@ impl CompactionTask {
             model: fields.take_optional_text("model"),
             extra_json: fields.take_optional_text("extra_json"),
             counts_refusals: fields.take_optional_flag("counts_refusals").unwrap_or(true),
-            defer: kind == CompactionTaskKind::Turn && fields.take_flag("defer"),
+            defer: fields.take_optional_flag("defer"),
             is_turn: kind == CompactionTaskKind::Compact && fields.take_flag("turn"),
             summary_ids: match kind {
                 CompactionTaskKind::Resummarize => fields.take_optional_texts("summary_ids"),

@@ -55,6 +55,7 @@ impl IntakeProgress {
             asked.add_text("list", &self.name);
         }
         asked.add_flag("refuse_replay", task.refuse_replay);
+        asked.add_optional_number("seq_seen", task.seq_seen);
         asked.end_object()
     }
 
@@ -62,8 +63,10 @@ impl IntakeProgress {
         let range = self.ranges.first().copied();
         let (from, count) =
             range.map_or((0, 0), |range| (range.from, range.end.saturating_sub(range.from)));
+        // A list without new messages may still bring messages back.
+        let has_work = count > 0 || self.has_change();
         let is_planned =
-            matches!(self.route, IntakeRoute::Aligned | IntakeRoute::Proven) && count > 0;
+            matches!(self.route, IntakeRoute::Aligned | IntakeRoute::Proven) && has_work;
         let is_whole = self.route == IntakeRoute::Whole;
         let is_part = count > 0
             && match self.route {
@@ -85,8 +88,17 @@ impl IntakeProgress {
         if self.repeats > 0 || (task.repeat && !is_planned && (is_whole || is_part)) {
             extra.add_flag("repeat", true);
         }
+        if task.seq_seen.is_some() && (self.route != IntakeRoute::Aligned || task.is_new) {
+            extra.add_optional_number("seq_seen", task.seq_seen);
+        }
         if is_planned {
             extra.add_number("revision", self.revision);
+        }
+        if let Some(line) = self.line.as_ref().filter(|_| self.route == IntakeRoute::Aligned) {
+            let is_revision = range.is_some_and(|range| range.is_revision);
+            let is_last = self.ranges.len() <= 1 && !self.has_more;
+            let line = line.for_append(is_revision, is_last.then_some(count));
+            extra.add_object("line", line.to_object());
         }
         let mut options = JsonWriter::new_object();
         if !extra.is_empty() {
@@ -116,6 +128,7 @@ impl IntakeTotals {
         let stored = |seq: u64| (seq > 0).then_some(seq);
         result.add_optional_number("seq_first", stored(self.seq_first));
         result.add_optional_number("seq_last", stored(self.seq_last));
+        result.add_number("seq_seen", self.seq_seen);
         result.add_number("skipped", task.count.saturating_sub(self.ingested));
         result
     }

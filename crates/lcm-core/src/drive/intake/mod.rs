@@ -22,6 +22,8 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
+use crate::ingest::PlannedLine;
+
 use super::{
     event::{CallFailure, DriveEvent, EVENT, unanswered_error},
     instruction::DriveReply,
@@ -84,6 +86,8 @@ pub(super) struct IntakeProgress {
     name: String,
     /// The messages to append.
     ranges: Vec<IndexRange>,
+    /// What the plan does to the line; `None`: there is no such plan.
+    line: Option<PlannedLine>,
     /// Whether the plan has further missing messages after the ranges.
     has_more: bool,
     /// Whether a message of the ranges was uploaded.
@@ -112,6 +116,8 @@ struct IntakeTotals {
     /// 0: no message was stored.
     seq_first: u64,
     seq_last: u64,
+    /// Seq up to which the caller has now seen every message.
+    seq_seen: u64,
     context_tokens: u64,
 }
 
@@ -125,6 +131,7 @@ impl IntakeProgress {
             place: 0,
             name: String::new(),
             ranges: task.list_all_ranges(),
+            line: None,
             has_more: false,
             has_staged: false,
             revision: 0,
@@ -184,11 +191,19 @@ impl IntakeProgress {
         state.visit_choice(&mut self.phase, &PHASES);
         let mut count = int::to_u64(self.ranges.len());
         state.visit_number(&mut count);
-        self.ranges.resize(int::to_usize(count).min(RANGES_MAX), IndexRange { from: 0, end: 0 });
+        self.ranges.resize(
+            int::to_usize(count).min(RANGES_MAX),
+            IndexRange { from: 0, end: 0, is_revision: false },
+        );
         for range in &mut self.ranges {
             state.visit_number(&mut range.from);
             state.visit_number(&mut range.end);
+            state.visit_flag(&mut range.is_revision);
         }
+        let mut line =
+            self.line.as_ref().map_or_else(String::new, |it| it.to_object().end_object());
+        state.text(&mut line);
+        self.line = PlannedLine::parse(&line).ok().filter(|_| !line.is_empty());
         state.text(&mut self.name);
         self.failure.visit(state);
         state.visit_flag(&mut self.has_more);
@@ -205,6 +220,7 @@ impl IntakeProgress {
         state.visit_number(&mut self.totals.ingested);
         state.visit_number(&mut self.totals.seq_first);
         state.visit_number(&mut self.totals.seq_last);
+        state.visit_number(&mut self.totals.seq_seen);
         state.visit_number(&mut self.totals.context_tokens);
     }
 
@@ -240,7 +256,8 @@ impl IntakeProgress {
     }
 
     fn handle_failure(&mut self, task: &IntakeTask, failed: CallFailure) {
-        let is_append = self.phase == IntakePhase::Append && !self.ranges.is_empty();
+        let has_work = !self.ranges.is_empty() || self.has_change();
+        let is_append = self.phase == IntakePhase::Append && has_work;
         match failed.code.as_str() {
             // The caller repeats an append that is the whole task: only the caller knows whether
             // its messages are still wanted.
@@ -286,6 +303,11 @@ impl IntakeProgress {
         CallFailure { message, number: Some(index), ..failed }
     }
 
+    /// Returns whether the next append changes the line.
+    fn has_change(&self) -> bool {
+        self.line.as_ref().is_some_and(PlannedLine::has_change)
+    }
+
     fn plan_again(&mut self) {
         self.plans = self.plans.saturating_add(1);
         self.repeats = 0;
@@ -300,7 +322,7 @@ impl IntakeProgress {
         }
         for entry in entries {
             let hash = JsonFields::parse_argument(EVENT, json::slice_span(json, entry.span))
-                .map_or_else(|_| String::new(), |mut entry| entry.take_text("hash"));
+                .map_or_else(|_| String::new(), |mut entry| entry.take_text("said"));
             self.name = name(&[self.name.as_bytes(), hash.as_bytes()]);
         }
         self.place = end;
@@ -316,6 +338,13 @@ impl IntakeProgress {
         fields: &mut JsonFields<'_>,
         reply: &mut DriveReply,
     ) {
+        self.line = match fields.take_any("line").map(|(text, _)| PlannedLine::parse(&text)) {
+            Some(Err(_)) => {
+                fields.reject_field("line", "what `reconcile` planned");
+                None
+            }
+            line => line.and_then(core::result::Result::ok),
+        };
         let missing = fields.take_list("missing_ranges");
         self.revision = fields.take_u64("revision");
         let warnings = fields.take_texts("warnings");
@@ -327,12 +356,13 @@ impl IntakeProgress {
         self.ranges.clear();
         let (mut total, mut behind) = (0_u64, 0);
         for element in missing {
-            let mut range = IndexRange { from: 0, end: 0 };
+            let mut range = IndexRange { from: 0, end: 0, is_revision: false };
             if let Ok(mut found) =
                 JsonFields::parse_argument(EVENT, json::slice_span(json, element.span))
             {
                 range.from = found.take_u64("index_first");
                 range.end = found.take_u64("index_last").saturating_add(1);
+                range.is_revision = found.take_flag("revision");
             }
             if range.from < behind || range.end <= range.from || range.end > task.count {
                 fields.reject_field("missing_ranges", "ranges in the order of the messages");
@@ -392,6 +422,8 @@ impl IntakeProgress {
         totals.seq_last = fields.take_optional_u64("seq_last").unwrap_or(totals.seq_last);
         totals.context_tokens = fields.take_u64("context_tokens");
         self.repeats = 0;
+        totals.seq_seen = fields.take_optional_u64("seq_seen").unwrap_or(totals.seq_seen);
+        self.line.iter_mut().for_each(PlannedLine::finish_change);
         if let Some(range) = self.ranges.first_mut() {
             range.from = range.from.saturating_add(taken);
             self.confirmed = range.from;

@@ -27,6 +27,8 @@ pub(in crate::drive) struct IntakeTask {
     /// Whether this task repeats an earlier task.
     pub(super) repeat: bool,
     pub(super) refuse_replay: bool,
+    /// Seq up to which the caller has seen every message; `None`: unknown.
+    pub(super) seq_seen: Option<u64>,
     /// Number of first messages that the caller has proved to be stored, and the revision of the
     /// proof; `None`: nothing is proved, or all messages are.
     pub(super) proven: Option<(u64, u64)>,
@@ -49,6 +51,7 @@ impl IntakeTask {
             is_list: is_append,
             repeat: fields.take_flag("repeat"),
             refuse_replay: fields.take_flag("refuse_replay"),
+            seq_seen: fields.take_optional_u64("seq_seen"),
             proven: proven.filter(|(messages, _)| *messages < count),
         }
     }
@@ -67,7 +70,8 @@ impl IntakeTask {
     }
 
     pub(super) fn ranges_from(&self, from: u64) -> Vec<IndexRange> {
-        (from < self.count).then_some(IndexRange { from, end: self.count }).into_iter().collect()
+        let range = IndexRange { from, end: self.count, is_revision: false };
+        (from < self.count).then_some(range).into_iter().collect()
     }
 }
 
@@ -76,4 +80,6 @@ impl IntakeTask {
 pub(super) struct IndexRange {
     pub(super) from: u64,
     pub(super) end: u64,
+    /// Whether the messages are other forms of stored messages.
+    pub(super) is_revision: bool,
 }

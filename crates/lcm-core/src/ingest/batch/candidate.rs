@@ -26,9 +26,10 @@ use lcm_text::{
         hash, limits,
     },
     message::{self, ParsedMessage, Role, large_payload},
-    types::api::{Dialect, Timestamp},
+    types::api::{Dialect, ReadDialect, Timestamp},
 };
 
+use super::super::transcript::TranscriptEntry;
 use super::{
     commit_limits::{COMMIT_INDEXED_BYTES_MAX, COMMIT_RECORDS_BYTES_MAX, IDENTITY_PUTS_MAX},
     record_size::{estimate_stored_bytes, estimate_text_bytes},
@@ -47,6 +48,8 @@ pub(in crate::ingest) struct AppendCandidate<'a> {
     pub(in crate::ingest) message: ParsedMessage,
     /// Hash over content and ids.
     pub(in crate::ingest) hash: [u8; 16],
+    /// What identifies the message in a list.
+    pub(in crate::ingest) entry: TranscriptEntry,
     /// All identities of the message.
     pub(in crate::ingest) lookups: Vec<IdentityLookup>,
     /// SHA-256 of the uploaded text that is not read yet; `None`: the text is known.
@@ -60,7 +63,7 @@ pub(in crate::ingest) struct AppendCandidate<'a> {
 /// A parser of texts into candidates.
 pub(in crate::ingest) struct CandidateParser<'a> {
     pub(in crate::ingest) call: Call<'a>,
-    pub(in crate::ingest) dialect: Dialect,
+    pub(in crate::ingest) dialect: ReadDialect,
     /// Returns the least tokens of a large payload of the message at an index; `None`: no payload
     /// is large.
     pub(in crate::ingest) payload_tokens_min: &'a dyn Fn(usize) -> Option<u32>,
@@ -76,10 +79,10 @@ impl CandidateParser<'_> {
         let add_index = |error: Error| {
             Error::new(error.code, format_args!("messages[{index}]: {}", error.message))
         };
-        let message = message::parse(self.dialect, raw).map_err(add_index)?;
+        let message = message::parse_given(self.dialect, raw).map_err(add_index)?;
         let placeholder = (self.payload_tokens_min)(index).and_then(|tokens_min| {
             large_payload::build_placeholder(
-                self.dialect,
+                message.dialect,
                 raw,
                 &message,
                 tokens_min,
@@ -181,6 +184,7 @@ pub(in crate::ingest) fn read_candidates<'a>(
                 let candidate = AppendCandidate {
                     raw: Cow::Borrowed(raw.as_str()),
                     hash: pack::message_hash(raw, &message),
+                    entry: TranscriptEntry::from_message(raw, &message),
                     message,
                     lookups,
                     pending_upload: None,
@@ -220,6 +224,7 @@ fn parse_upload_reference<'a>(name: &str, index: usize) -> Result<AppendCandidat
         raw: Cow::Borrowed(""),
         message: build_blank_message(),
         hash: [0; 16],
+        entry: TranscriptEntry::new_blank(),
         lookups: Vec::new(),
         pending_upload: Some(hash::hash_prefix(&sha256)),
         upload: None,
@@ -229,6 +234,7 @@ fn parse_upload_reference<'a>(name: &str, index: usize) -> Result<AppendCandidat
 
 fn build_blank_message() -> ParsedMessage {
     ParsedMessage {
+        dialect: Dialect::Lcm,
         role: Role::System,
         parts: Vec::new(),
         tokens: 0,
@@ -239,6 +245,7 @@ fn build_blank_message() -> ParsedMessage {
         unique_call_id: None,
         is_discriminating: false,
         is_failed_and_empty: false,
+        has_unread_content: false,
         dialect_mismatch: None,
         has_invalid_timestamp: false,
     }
@@ -298,6 +305,7 @@ pub(in crate::ingest) fn resolve_uploads(
         }
         (candidate.message, candidate.placeholder) = parser.parse_message(&text, index)?;
         candidate.hash = pack::message_hash(&text, &candidate.message);
+        candidate.entry = TranscriptEntry::from_message(&text, &candidate.message);
         candidate.lookups = collect_lookups(&text, &candidate.message);
         candidate.raw = Cow::Owned(text);
         candidate.pending_upload = None;

@@ -17,11 +17,11 @@ use lcm_text::{
     base::{
         derivation_version::DERIVATION_VERSION,
         error::{Error, Result},
-        hash, int, limits,
+        int, limits,
         sort::SortedMap,
     },
     message::large_payload,
-    types::api::{Dialect, Timestamp},
+    types::api::Timestamp,
 };
 
 use super::{
@@ -51,7 +51,6 @@ struct OpenPack {
 /// A builder of the packs, identities, payload records and chunks of new messages.
 pub(in crate::ingest) struct PackBuilder<'a> {
     call: Call<'a>,
-    dialect: Dialect,
     /// Chunk lengths, by SHA-256, of the large texts that are stored or that this commit stores.
     large_chunks: SortedMap<[u8; 32], Vec<u32>>,
     open_pack: Option<OpenPack>,
@@ -64,11 +63,10 @@ impl<'a> PackBuilder<'a> {
     /// by SHA-256.
     pub(in crate::ingest) fn new(
         call: Call<'a>,
-        dialect: Dialect,
         large_chunks: SortedMap<[u8; 32], Vec<u32>>,
         changes: &'a mut Changes,
     ) -> Self {
-        Self { call, dialect, large_chunks, open_pack: None, packs: Vec::new(), changes }
+        Self { call, large_chunks, open_pack: None, packs: Vec::new(), changes }
     }
 
     /// Adds one message and advances the totals, the running hash and the newest hashes of the
@@ -97,6 +95,7 @@ impl<'a> PackBuilder<'a> {
         let full = self.open_pack.as_ref().is_some_and(
             |OpenPack { pack, inline_bytes: texts, record_bytes: taken }| {
                 pack.messages.len() == limits::PACK_MESSAGES_MAX
+                    || pack.dialect != message.dialect
                     || texts + inline > limits::PACK_BYTES_MAX
                     || taken + record > PACK_RECORD_BYTES_MAX
                     || history::directory_node(seq) != history::directory_node(pack.seq_first)
@@ -106,7 +105,7 @@ impl<'a> PackBuilder<'a> {
             self.close_pack()?;
         }
         let open = self.open_pack.get_or_insert_with(|| {
-            let (dialect, tokens_before) = (self.dialect, head.raw_tokens);
+            let (dialect, tokens_before) = (message.dialect, head.raw_tokens);
             let (messages, frontiers) = (Vec::new(), Vec::new());
             let pack = Pack { seq_first: seq, dialect, tokens_before, messages, frontiers };
             OpenPack { pack, inline_bytes: 0, record_bytes: 0 }
@@ -121,7 +120,7 @@ impl<'a> PackBuilder<'a> {
         if message.is_user_text() {
             head.newest_user = Some(UserMessageRef { seq, tokens });
         }
-        head.recent_hashes.push(hash::hash_prefix(&candidate.hash));
+        head.recent_marks.push(candidate.entry.mark);
         Ok(())
     }
 

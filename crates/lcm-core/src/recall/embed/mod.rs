@@ -59,7 +59,8 @@ impl EmbedRequest {
     ///
     /// # Errors
     ///
-    /// `invalid-input`: a field, or both `forget` and `vectors`.
+    /// `invalid-input`: a field is malformed or unknown, or the request has both `forget` and
+    /// `vectors`.
     fn read(vectors_json: &str) -> Result<Self> {
         let mut fields = JsonFields::parse_argument(VECTORS_ARGUMENT, vectors_json)?;
         let (model, forget) = (fields.take_optional_text("model"), fields.take_flag("forget"));
@@ -120,13 +121,19 @@ struct EmbedUpdate<'a> {
     vectors: VectorUpdate<'a>,
 }
 
-/// Attaches or forgets vectors and lists the next documents to embed.
+/// Attaches or deletes vectors, as many as fit one commit, and lists the next documents to embed.
+/// The answer counts the attached entries (`kept`) and the vectors that remain (`stored`).
 ///
 /// # Errors
 ///
-/// `invalid-input`: a field, a vector, its dimensions, its model, the id of a file, or an id twice;
-/// `not-found`: the conversation or an id; `denied`: the configuration stores nothing for the
-/// session; `conflict`: another call committed first; `corrupt`; errors of the store.
+/// - `invalid-input`: a field is malformed, an id is of a file or occurs twice, or a vector or
+///   model does not fit the stored vectors.
+/// - `not-found`: the conversation or the document of an id does not exist.
+/// - `denied`: the configuration stores nothing for the session.
+/// - `conflict`: another call committed first.
+/// - `corrupt`: a record is damaged.
+/// - `unsupported`: a record has a newer format.
+/// - Errors of the store.
 pub(crate) fn embed(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -268,8 +275,9 @@ impl EmbedUpdate<'_> {
         Ok(w.end_object())
     }
 
-    /// Lists the ids of documents for which the host has given neither a vector nor `null`: at most
-    /// [`VECTOR_NEXT_MAX`], summaries before messages, each newest first.
+    /// Lists the ids of documents for which the host has given neither a vector nor `null`:
+    /// summaries before messages, each newest first. The list ends at [`VECTOR_NEXT_MAX`] ids or
+    /// after [`PARTIAL_BLOCKS_MAX`] partly filled blocks.
     fn list_missing_ids(&mut self, session: &mut StoreSession<'_>) -> Result<Vec<String>> {
         let (mut ids, mut partial) = (Vec::new(), 0);
         for corpus in CORPUS_ORDER {

@@ -187,7 +187,7 @@ fn vector_hits_meet_the_conditions_of_the_query() {
         grep(store, &format!(r#"{{"limit":3,"vector":{near},{more}}}"#)).unwrap()
     };
     assert!(found(&mut store, r#""pattern":"absent""#).contains(r#""snippet":"word7""#));
-    let later = found(&mut store, r#""pattern":"absent","since":100"#);
+    let later = found(&mut store, r#""pattern":"absent","since":100000"#);
     assert!(later.contains(r#""snippet":"word1"#) && !later.contains(r#""snippet":"word7""#));
     let must = found(&mut store, r#""pattern":"+word9""#);
     assert!(must.contains(r#""snippet":"word9""#) && must.contains(r#""total":1,"#), "{must}");

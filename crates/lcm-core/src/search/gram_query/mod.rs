@@ -93,8 +93,9 @@ impl GramQuery {
         }
     }
 
-    /// Weakens the condition to its first `left` grams, and subtracts the grams that it keeps. An
-    /// `And` loses the other members. An `Or` that would lose one becomes true for every text.
+    /// Weakens the condition to its first `left` grams, and subtracts the kept grams from `left`.
+    /// An `And` loses the other members. An `Or` that would lose a member becomes true for every
+    /// text.
     fn limit_grams(&mut self, left: &mut usize) {
         match self {
             Self::Gram(_) => match left.checked_sub(1) {
@@ -265,8 +266,8 @@ fn require_rarest_grams(string: &[u8]) -> GramQuery {
         .into_normalized()
 }
 
-/// Returns how common a byte is in text: 1 to 27 for the letters of English and the space, rarest
-/// first, and 0 for other bytes.
+/// Returns how common a byte is in text, in 28 ranks. A lower-case letter of English and the space
+/// have 1 (rarest) to 27 (most frequent), all other bytes 0.
 fn byte_frequency(byte: u8) -> u32 {
     const COMMON_LAST: &[u8] = b"zqxjkvbpygfwmucldrhsnioate ";
     let place = COMMON_LAST.iter().position(|common| *common == byte).map_or(0, |place| place + 1);

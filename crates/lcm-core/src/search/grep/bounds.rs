@@ -27,14 +27,14 @@ pub(super) enum GrepSort {
     Hybrid,
 }
 
-/// Place of the messages that call a tool of this engine or have an answer of one: an agent's own
-/// earlier searches, which repeat the words of the next one.
+/// Place of an agent's own earlier searches among the hits. These are the messages that call a tool
+/// of this engine or have an answer of such a tool. They often repeat the words of the next search.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum OwnSearches {
     /// In the order of all hits.
     Ranked,
-    /// Behind all other hits. A scan that is cut into pages leaves them out, because a page keeps
-    /// the order of the scan.
+    /// Behind all other hits. A scan that is cut into pages leaves the own searches out, because a
+    /// page keeps the order of the scan.
     Last,
 }
 
@@ -70,8 +70,8 @@ impl GrepBounds {
         }
     }
 
-    /// Raises the rank of a document that is not one of `own_searches` (ascending), if those come
-    /// last.
+    /// Returns the rank of a document, raised if own searches come last and `own_searches`
+    /// (ascending) lacks the document.
     pub(super) fn place_rank(&self, rank: u64, document: u64, own_searches: &[u64]) -> u64 {
         match self.own_searches {
             OwnSearches::Last if own_searches.binary_search(&document).is_err() => {
@@ -81,7 +81,8 @@ impl GrepBounds {
         }
     }
 
-    /// Returns whether a rank of [`GrepBounds::place_rank`] is of one of the agent's own searches.
+    /// Returns whether a rank of [`GrepBounds::place_rank`] is of one of the agent's own searches;
+    /// always false if own searches are ranked.
     pub(super) fn is_own_search(&self, rank: u64) -> bool {
         self.own_searches == OwnSearches::Last && rank & BEFORE_OWN_SEARCHES == 0
     }

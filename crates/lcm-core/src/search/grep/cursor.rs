@@ -2,9 +2,9 @@
 //!
 //! Input: a place in the searched conversations, or the text of a cursor. Output: the text, or the
 //! place. The cursor of a scan with a regular expression names the conversation by hash and the
-//! document by number. No append and no compaction changes either. The cursor of a scan of files is
-//! the id of a file with the byte to continue at, or the id of the message whose files come next.
-//! Elsewhere: the scans (`execute`, `file_search`).
+//! document by number. No append and no compaction changes this hash or number. The cursor of a
+//! scan of files is the id of a file with the byte to continue at. Between two messages, it is the
+//! id of the message whose files come next. Elsewhere: the scans (`execute`, `file_search`).
 
 use alloc::{format, string::String};
 use lcm_text::base::hash;
@@ -119,7 +119,7 @@ pub(super) fn split_file_cursor(cursor: &str) -> (&str, u64) {
     position.unwrap_or((cursor, 0))
 }
 
-/// Builds the error for a cursor whose conversation or file is not part of this search any more.
+/// Builds the error for a cursor whose conversation, document or file is not part of this search.
 pub(super) fn foreign_cursor_error() -> Error {
     Error::invalid_input(
         "`cursor` must name a conversation or file that this query searches; repeat the query \

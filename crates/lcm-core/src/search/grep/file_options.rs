@@ -18,10 +18,10 @@ use lcm_text::base::{
 pub(super) struct FileSearchOptions {
     /// Ids of the files to search; `None`: all files.
     pub(super) ids: Option<Vec<String>>,
-    /// Cursor of an earlier answer, with the hash of its query.
+    /// Cursor of an earlier answer, with the hash of its query; `None`: the query has no cursor.
     cursor: Option<String>,
-    /// Position at which the scan begins; the scan skips everything before. For messages and
-    /// summaries: the text of a [`super::cursor::ScanCursor`]; for files:
+    /// Position at which the scan begins; the scan skips everything before. `None`: the scan skips
+    /// nothing. For messages and summaries: the text of a [`super::cursor::ScanCursor`]; for files:
     /// [`super::cursor::join_file_cursor`].
     start: Option<String>,
 }
@@ -31,8 +31,8 @@ impl FileSearchOptions {
     ///
     /// # Errors
     ///
-    /// `invalid-input`: more than 64 files; `start_byte` without exactly one file, or beside
-    /// `cursor`; or `file_ids` or `start_byte` with a scope other than `files`.
+    /// `invalid-input`: there are more than 64 files, `start_byte` is without exactly one file or
+    /// beside `cursor`, or the scope is not `files`, although `file_ids` or `start_byte` is given.
     pub(super) fn read(fields: &mut JsonFields<'_>, scope: GrepScope) -> Result<Self> {
         let ids = fields.take_optional_texts("file_ids");
         let start_byte = fields.take_optional_u64("start_byte");
@@ -67,7 +67,7 @@ impl FileSearchOptions {
         self.cursor.is_some()
     }
 
-    /// Takes the start of the scan from the cursor.
+    /// Takes the start of the scan from the cursor. Without a cursor does nothing.
     ///
     /// # Errors
     ///
@@ -79,7 +79,8 @@ impl FileSearchOptions {
         Ok(())
     }
 
-    /// Returns the position at which the scan begins.
+    /// Returns the position at which the scan begins, from the cursor or from `start_byte`. `None`:
+    /// the scan skips nothing.
     pub(super) fn start_position(&self) -> Option<&str> {
         self.start.as_deref()
     }

@@ -57,12 +57,15 @@ use lcm_text::{
 ///
 /// # Errors
 ///
-/// - `invalid-input`: the query is malformed, or its vector does not fit the stored vectors.
-/// - `not-found`: the conversation, a named file or the document of `cursor` does not exist.
+/// - `invalid-input`: the query is malformed, its vector does not fit the stored vectors, or its
+///   cursor does not belong to the query.
+/// - `not-found`: the conversation, a named file or the file of `cursor` does not exist.
 /// - `limit-exceeded`: the pattern is too large or too costly.
-/// - `denied`: the grant does not cover the conversation, is not valid, or has no tokens left.
+/// - `denied`: the conversation is being deleted; or the grant does not cover the conversation, is
+///   not valid, or has no tokens left.
 /// - `conflict`: the conversation or the grant changed during the call.
 /// - `corrupt`: a record or the index is damaged.
+/// - `unsupported`: a record has a newer format.
 /// - Errors of the store.
 pub(crate) fn grep(
     session: &mut StoreSession<'_>,
@@ -134,8 +137,9 @@ pub(crate) fn grep_uncharged(
     Ok(render_results(results, limits, notes))
 }
 
-/// Parses the pattern as words if mode `auto` took it for a regular expression and nothing matched;
-/// `None`: no second search is needed. Windows paths and prices look like regular expressions, too.
+/// Parses the pattern as words if mode `auto` took the pattern for a regular expression and nothing
+/// matched. Windows paths and prices look like regular expressions, too. `None`: no second search
+/// is needed, the pattern has no usable words, or the scan begins at a position.
 fn retry_as_words(
     query: &GrepQuery,
     pattern: &GrepPattern,

@@ -31,8 +31,9 @@ const HITS_PER_STEP: usize = 16;
 ///
 /// # Errors
 ///
-/// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing, and
-/// the head has not changed; errors of the store.
+/// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is damaged, or is
+/// missing under an unchanged head; `unsupported`: a record has a newer format; errors of the
+/// store.
 pub(super) fn add_neighbours(
     session: &mut StoreSession<'_>,
     conversations: &[SearchedConversation],

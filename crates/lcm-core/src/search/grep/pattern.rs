@@ -15,7 +15,7 @@ pub(super) enum GrepPattern {
 pub(super) struct QueryVector {
     /// Quantised components.
     pub(super) components: Vec<i8>,
-    /// Name of the model that made the embedding, if the host gave one.
+    /// Name of the model that made the embedding; `None`: the host named no model.
     pub(super) model: Option<String>,
 }
 

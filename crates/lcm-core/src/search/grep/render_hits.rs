@@ -52,8 +52,9 @@ pub(super) struct RenderedHit {
 ///
 /// # Errors
 ///
-/// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing, and
-/// the head has not changed; errors of the store.
+/// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is damaged, or is
+/// missing under an unchanged head; `unsupported`: a record has a newer format; errors of the
+/// store.
 pub(super) fn render_hits(
     session: &mut StoreSession<'_>,
     context: &GrepContext<'_>,
@@ -244,8 +245,9 @@ impl<'s> SnippetFinder<'s> {
         }
     }
 
-    /// Searches one text of a document, and replaces `best` by a better passage. A document in
-    /// which no word occurs gets the beginning of its first text.
+    /// Searches one text of a document, and replaces `best` by a better passage. In a search for
+    /// words, a document in which no word occurs gets the beginning of its first text. In a search
+    /// with a regular expression, a document without a match gets an empty snippet.
     fn search_text(
         &mut self,
         field: SearchField,

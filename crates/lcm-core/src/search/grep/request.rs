@@ -149,11 +149,13 @@ fn parse_vector(fields: &mut JsonFields<'_>) -> Result<Option<QueryVector>> {
     Ok(components.map(|components| QueryVector { components, model }))
 }
 
-/// Checks `limit`, and that the options fit together, and builds the bounds.
+/// Checks `limit`, that `since` is before `before`, and that `only` excludes `all_conversations`,
+/// and builds the bounds.
 ///
 /// # Errors
 ///
-/// `invalid-input`: a limit, or options that exclude each other.
+/// `invalid-input`: `limit` is out of bounds, `since` is not before `before`, or the options
+/// exclude each other.
 pub(super) fn build_bounds(
     query: &GrepQuery,
     own_searches: OwnSearches,

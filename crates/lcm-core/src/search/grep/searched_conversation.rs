@@ -18,8 +18,9 @@ use lcm_text::base::{
     sort,
 };
 
-/// Most other conversations of a family that one query searches; the newest members are kept. Each
-/// costs some reads, and a job that resets its session every hour has thousands.
+/// Most other conversations of a family that one query searches; the latest to join are kept. Each
+/// conversation costs some reads, and a job that resets its session every hour has thousands of
+/// them.
 const MEMBERS_MAX: usize = 32;
 
 /// One conversation that a query searches.
@@ -48,8 +49,8 @@ impl SearchedConversation {
         Ok(Some(loaded).filter(|loaded| loaded.bytes.is_some()).map(build))
     }
 
-    /// Reads the head of another conversation than the named one; `None` if the conversation does
-    /// not exist, or if its deletion began after the list that names it was read.
+    /// Reads the head of a conversation from a list of conversations. `None`: the conversation does
+    /// not exist, or its deletion began after the list was read.
     fn read_other(
         session: &mut StoreSession<'_>,
         name: &str,
@@ -85,7 +86,8 @@ pub(super) struct GrepContext<'g> {
 }
 
 impl<'g> GrepContext<'g> {
-    /// Returns a conversation and its index, by its number in the list.
+    /// Returns a conversation and its index, by its number in the list; `None`: the list has no
+    /// such number.
     pub(super) fn get(&self, number: usize) -> Option<(&'g SearchedConversation, &'g SearchIndex)> {
         self.conversations.get(number).zip(self.indexes.get(number))
     }
@@ -168,18 +170,19 @@ pub(super) fn narrow_to_ranges(
 
 fn sort_newest_first(conversations: &mut [SearchedConversation]) {
     sort::sort_by(conversations, &mut |a, b| {
-        let times = b.loaded.head.time.cmp(&a.loaded.head.time);
+        let times = b.loaded.head.clock.time.cmp(&a.loaded.head.clock.time);
         times.then_with(|| a.name.cmp(&b.name))
     });
 }
 
 /// Reads the conversations to search: with `all_conversations` all by id, else the named one and
-/// its family, the last changed first. With `only`, the named one alone.
+/// its family, the last changed first. With `only`, the named one alone. If a family has more than
+/// 32 other members, adds the note `family-limited`.
 ///
 /// # Errors
 ///
-/// `not-found`: the named conversation does not exist; not checked with `all_conversations`. Errors
-/// of the store.
+/// `not-found`: the named conversation does not exist; `denied`: the named conversation is being
+/// deleted. Neither is checked with `all_conversations`. Errors of the store.
 pub(super) fn read_searched_conversations(
     session: &mut StoreSession<'_>,
     conversation: &str,

@@ -70,9 +70,10 @@ impl<'w, 'q> PassageFinder<'w, 'q> {
         Self { query, lines, collector }
     }
 
-    /// Searches the next piece. Returns `false` if no more text is needed: a regular expression has
-    /// enough passages or is refused ([`Regex::is_refused`]), or the byte limit for words is
-    /// reached.
+    /// Searches the next piece. Returns `false` if no more text is needed:
+    ///
+    /// - A regular expression has enough passages, or is refused ([`Regex::is_refused`]).
+    /// - The byte limit for words is reached.
     pub(crate) fn push_text(&mut self, text: &str) -> bool {
         let Self { query, lines, collector } = self;
         lines.split_text(text, &mut |line| collector.search_line(query, line))

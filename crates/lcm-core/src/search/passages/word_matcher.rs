@@ -54,7 +54,8 @@ pub(crate) struct WordMatcher<'q> {
     chunks_passed: u64,
     /// Position of the next term.
     position: u32,
-    /// Best of the newest overlapping passages, held until later passages do not overlap it.
+    /// Best of the newest overlapping passages, held until a later passage does not overlap it.
+    /// `None`: no passage is held.
     pending: Option<PendingPassage>,
     /// Whether the text is JSON as written.
     is_json: bool,
@@ -74,8 +75,8 @@ struct PendingPassage {
 enum TermTarget {
     /// The term alone is an item: the bit of the item.
     Item(u128),
-    /// The term is a part of a phrase: index of the phrase, bit of the part, and positions from the
-    /// start of the phrase to the part.
+    /// The term is a part of a phrase. `phrase` is the index of the phrase, `bit` the bit of the
+    /// part, `distance` the number of positions from the start of the phrase to the part.
     Part { phrase: usize, bit: u128, distance: u32 },
 }
 
@@ -273,9 +274,9 @@ impl<'q> WordMatcher<'q> {
         }
     }
 
-    /// Removes the oldest chunk. Builds a passage if the chunk has a query item, is not excluded,
-    /// and has all required items together with the chunks behind it. Of overlapping passages, only
-    /// the best is kept.
+    /// Removes the oldest chunk. Builds a passage if the chunk has a query item and no excluded
+    /// item, and has all required items together with the chunks behind it. Of overlapping
+    /// passages, only the best is kept.
     fn evaluate_oldest_chunk(&mut self, collector: &mut PassageCollector) {
         let number = self.chunks_passed;
         self.chunks_passed += 1;
@@ -336,8 +337,8 @@ impl<'q> WordMatcher<'q> {
     }
 }
 
-/// Filter for chunks: the first three bytes of all terms. Most chunks contain none of them and are
-/// skipped.
+/// Filter for chunks: the first three bytes of all terms. Most chunks contain none of these
+/// prefixes and are skipped.
 struct PrefixFilter(Vec<bool>);
 
 /// Bytes of a term that the filter compares.

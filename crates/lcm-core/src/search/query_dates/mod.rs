@@ -110,8 +110,10 @@ impl QueryDate {
 /// Parses a named date at the start of `words`: `2023-05-03`, `2023-05`, `3 May 2023`, `May 3rd`,
 /// `May 2023`, `June`, `in May`, `last May`, `in 2023`.
 ///
-/// Without a year, the result is a day or month of any year. `before`: the word in front of
-/// `words`. Only `last` uses `now`.
+/// Without a year, the result is a day or month of any year; after `last`, it is the latest such
+/// month before the month of `now`. `before`: the word in front of `words`; `None`: `words` are the
+/// first. `None` as result: `words` do not begin with a date, or the date does not exist. Names
+/// with other meanings, such as `may`, and years need a word such as `in` before them.
 fn parse_named_date(words: &[&str], before: Option<&str>, now: Timestamp) -> Option<QueryDate> {
     let word = *words.first()?;
     let next = |at: usize| words.get(at).copied().unwrap_or_default();
@@ -164,7 +166,8 @@ fn parse_named_date(words: &[&str], before: Option<&str>, now: Timestamp) -> Opt
 }
 
 /// Parses a relative date at the start of `words`: `yesterday`, `two weeks ago`, `last month`,
-/// `last Tuesday`. `today`: days since the epoch.
+/// `last Tuesday`. `today`: days since the epoch. `None`: `words` do not begin with such a date, or
+/// it lies before 1970.
 fn parse_relative_date(words: &[&str], today: u64) -> Option<QueryDate> {
     let word = *words.first()?;
     let next = |at: usize| words.get(at).copied().unwrap_or_default();
@@ -214,7 +217,8 @@ fn parse_relative_date(words: &[&str], today: u64) -> Option<QueryDate> {
     }
 }
 
-/// Parses the full or abbreviated name of a month, also `sept`. Returns 1 to 12.
+/// Parses the full or abbreviated name of a month, also `sept`. Returns 1 to 12; `None`: the word
+/// is no such name.
 fn parse_month(word: &str) -> Option<u64> {
     let index = MONTH_NAMES.iter().zip(MONTHS).position(|(name, short)| {
         *name == word || short == word || (short == "sep" && word == "sept")
@@ -222,7 +226,8 @@ fn parse_month(word: &str) -> Option<u64> {
     u64::try_from(index + 1).ok()
 }
 
-/// Parses the number of a day from 1 to 31, with an optional suffix such as `rd`.
+/// Parses the number of a day from 1 to 31, with an optional suffix such as `rd`. `None`: the word
+/// is no such number.
 fn parse_day(word: &str) -> Option<u64> {
     let digits = word.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let is_day = matches!(word.get(digits.len()..)?, "" | "st" | "nd" | "rd" | "th");
@@ -230,7 +235,7 @@ fn parse_day(word: &str) -> Option<u64> {
     day.filter(|_| digits.len() <= 2)
 }
 
-/// Parses a year of four digits from 1970 to 2199.
+/// Parses a year of four digits from 1970 to 2199; `None`: the word is no such year.
 fn parse_year(word: &str) -> Option<u64> {
     let year = word.parse().ok().filter(|_| word.len() == 4)?;
     (1970..=2199).contains(&year).then_some(year)

@@ -67,9 +67,9 @@ pub(crate) struct Regex {
     /// Automaton of the expression without word boundaries, for texts of any script. A text without
     /// a match here needs no simulation. Built on first use; the inner `None`: building failed.
     relaxed: Option<Option<LazyDfa>>,
-    /// Automaton that finds the start of a match. Built on first use.
+    /// Automaton that finds the start of a match. `None`: not built yet, or too large to build.
     backward: Option<LazyDfa>,
-    /// Built on first use.
+    /// Simulation for texts at which the automata give up. `None`: not built yet.
     simulation: Option<Box<NfaSimulation>>,
     /// Steps for one byte in the simulation.
     simulated_steps: u64,
@@ -136,7 +136,7 @@ impl Regex {
         self.steps_left == 0
     }
 
-    /// Returns whether a text was refused, because matching it would exceed the step budget.
+    /// Returns whether a text was refused, because matching it would exceed the step budget. Only
     /// [`Regex::find`] resets the flag.
     pub(crate) const fn is_refused(&self) -> bool {
         self.is_refused
@@ -198,8 +198,8 @@ impl Regex {
         found.map_or(true, |found| found.is_some())
     }
 
-    /// Returns the first match as a byte range on character boundaries. If the text exceeds the
-    /// budget, returns `0..0`.
+    /// Returns the first match as a byte range on character boundaries; `None`: no match. If the
+    /// text exceeds the budget, returns `0..0`.
     pub(crate) fn find(&mut self, text: &str) -> Option<Range<usize>> {
         self.is_refused = false;
         let found = self.find_from(text, 0);
@@ -224,8 +224,8 @@ impl Regex {
         }
     }
 
-    /// Searches like [`Regex::find_from`] with the automata alone. `None`: they cannot decide;
-    /// `Some(None)`: no match.
+    /// Searches like [`Regex::find_from`] with the automata alone. `None`: the automata cannot
+    /// decide; `Some(None)`: no match.
     fn find_with_dfa(&mut self, text: &str, from: usize) -> Option<Option<Range<usize>>> {
         let LazyDfa { dfa, cache } = &mut self.forward;
         let Some(end) = dfa.try_search_fwd(cache, &Input::new(text).range(from..)).ok()? else {

@@ -27,15 +27,19 @@ use lcm_text::base::error::{Error, Result};
 ///
 /// # Errors
 ///
-/// `invalid-input`: the expression could match bytes that are not UTF-8; a class has a non-ASCII
-/// character under the flag `(?-u)`; or the expression names a Unicode property.
+/// `invalid-input`, with the byte at fault:
+///
+/// - the expression could match bytes that are not UTF-8;
+/// - a class has a non-ASCII character under the flag `(?-u)`;
+/// - the expression names a Unicode property.
 pub(super) fn translate_ast(ast: &Ast) -> Result<Hir> {
     let mut translation =
         HirTranslator { modes: RegexFlags::default(), classes: CharClasses::default() };
     translation.translate_node(ast)
 }
 
-/// Flags at one place of an expression. `ascii` is the inverse of flag `u`, so that all begin off.
+/// Flags at one place of an expression. `ascii` is the inverse of flag `u`, so that every flag is
+/// off at the start.
 #[derive(Clone, Copy, Default)]
 struct RegexFlags {
     any_case: bool,
@@ -298,7 +302,7 @@ impl RegexFlags {
 }
 
 fn not_text_error(span: &Span) -> Error {
-    regex_error("under `(?-u)` this could match bytes that are not UTF-8; omit `(?-u)`", span)
+    regex_error("under `(?-u)` this part could match bytes that are not UTF-8; omit `(?-u)`", span)
 }
 
 fn property_error(span: &Span) -> Error {

@@ -61,8 +61,9 @@ impl InputBlock {
     }
 }
 
-/// Lower bound of the size of a step, in output bytes. For summaries also the upper bound, because
-/// a caller waits for each commit.
+/// Least output bytes at which a step stops; a step ends earlier if the merge ends, or if an input
+/// needs a block that was not read. For summaries also the greatest, because a caller waits for
+/// each commit.
 const STEP_BYTES_MIN: u32 = 16 << 10;
 /// Upper bound of the size of a step for messages. One append may bring many messages, so its steps
 /// may be large.
@@ -138,9 +139,9 @@ fn count_documents(segments: &[SegmentRef]) -> u64 {
     segments.iter().map(SegmentRef::count_documents).sum()
 }
 
-/// Returns the range of the oldest [`FAN_OUT`] adjacent segments of the lowest merge level that has
-/// as many in a row. The range is shorter, but at least two, if all together would be too large.
-/// `None`: no level has such a range.
+/// Returns the range of the oldest [`FAN_OUT`] adjacent segments of one merge level: of the lowest
+/// level with so many segments in a row. If these segments together exceed the limits of a merge,
+/// the range is shorter, but has at least two segments. `None`: no level has such a range.
 fn find_full_level(segments: &[SegmentRef]) -> Option<InputRange> {
     let mut best: Option<(u32, InputRange)> = None;
     let mut from = 0;
@@ -166,7 +167,8 @@ fn index_after_large(segments: &[SegmentRef]) -> usize {
 }
 
 /// Returns the range of the newest segments from [`index_after_large`] on, at most [`FAN_OUT`].
-/// `None`: there are fewer than two, or the largest has more than seven eighths of their documents.
+/// `None`: there are fewer than two such segments, or the largest has more than seven eighths of
+/// the documents.
 fn find_newest(segments: &[SegmentRef]) -> Option<InputRange> {
     let small = segments.get(index_after_large(segments)..)?;
     let from = segments.len() - count_mergeable(small.iter().rev().take(FAN_OUT));
@@ -216,7 +218,7 @@ fn length_chunk_range(state: &CorpusManifest) -> (u32, u32) {
 /// # Errors
 ///
 /// `conflict`: a value is missing, because the conversation has changed; `corrupt`: a value is
-/// missing or damaged; errors of the store.
+/// missing or damaged; `unsupported`: a record has a newer format; errors of the store.
 pub(super) fn collect_inputs(
     session: &mut StoreSession<'_>,
     keys: &ConversationKeys,

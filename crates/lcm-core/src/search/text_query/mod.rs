@@ -51,8 +51,8 @@ const PHRASES_MAX: usize = 8;
 /// Bytes at the beginning of a query in which words and phrases are read. Conditions are read in
 /// the whole query. Later words of a longer query change little.
 const TEXT_BYTES_MAX: usize = 32 << 10;
-/// Stop words, which have no content. A query with other words ignores them. `or` is not a stop
-/// word, because a user may mean the word.
+/// Stop words, which have no content. A query with other words ignores the stop words. `or` is not
+/// a stop word, because a user may mean the word.
 const STOP_WORDS: &str = "\
 a about after all also am an and any are as at be been before but by can could d did do does done \
 for from had has have he her here him his how i if in into is it its just ll m may me might must my \
@@ -144,9 +144,9 @@ impl TextQuery {
         query
     }
 
-    /// Returns whether the query looks like a question: more than one token added an item, all
-    /// items are optional, no filter except times, and a question mark or stop words. The answer
-    /// may be in a message beside the message with the words.
+    /// Returns whether the query looks like a question. A question has a question mark or stop
+    /// words, and more than one token that added an item. All its items are optional, and it has no
+    /// filter except times. The answer may be in a message beside the message with the words.
     pub(crate) fn is_question(&self) -> bool {
         self.words_typed > 1
             && self.is_prose
@@ -236,8 +236,9 @@ impl QueryTermOccurrence {
     }
 }
 
-/// Returns how many forms each word may have: all in a short query, two (as typed, and the stem) in
-/// a longer one, else one.
+/// Returns how many forms each word may have. In a query of up to 16 words, these are all forms. In
+/// a query of up to 48 words there are two, the word as typed and the stem. In a longer query there
+/// is one.
 fn count_forms_max(text: &str) -> usize {
     // A longer text is taken to have more words than all limits.
     if text.len() > TEXT_BYTES_COUNTED_MAX {

@@ -28,7 +28,8 @@ pub(crate) struct QueryItem {
     /// Indexes of the forms of a word, into the same list; any form matches. Empty: the item has no
     /// forms.
     pub(crate) forms: Vec<usize>,
-    /// Index in [`super::TextQuery::names`] if the word may be a speaker name.
+    /// Index in [`super::TextQuery::names`] if the word may be a speaker name; `None`: the item is
+    /// no such word.
     pub(crate) name: Option<usize>,
 }
 

@@ -2,8 +2,9 @@
 
 use alloc::vec::Vec;
 
-/// Returns whether a text looks like a regular expression. Outside of quotes: `a|b`, `.*`, a
-/// character class, or an escape such as `\d`. Or the text begins with `^` or ends with `$`.
+/// Returns whether a text looks like a regular expression. Signs of one are `a|b`, `.*`, `.+`,
+/// `(?`, a character class or an escape such as `\d`, outside of quotes. Further signs are `^` at
+/// the beginning of the text and `$` at its end.
 pub(crate) fn looks_like_regex(text: &str) -> bool {
     let outside: Vec<&str> = text.split('"').step_by(2).collect();
     let contains_any =

@@ -7,7 +7,8 @@ use super::query_items::Presence;
 /// A word or quoted phrase of a query, without its `+`, `-`, filter name and quotes.
 pub(super) struct QueryToken<'a> {
     pub(super) presence: Presence,
-    /// Name of the filter, if the token has the form of a filter; its value is not checked.
+    /// Name of the filter, if the token has the form of a filter; the value is not checked. `None`:
+    /// the token is a word or phrase.
     pub(super) filter: Option<&'a str>,
     pub(super) text: Cow<'a, str>,
     pub(super) is_quoted: bool,

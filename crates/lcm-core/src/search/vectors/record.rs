@@ -29,7 +29,7 @@ pub(crate) struct VectorRecord {
     revision: u64,
     /// Dimensions of every vector, set by the first vector. 0: no vector yet.
     pub(crate) dimensions: u32,
-    /// Model that made the vectors, if the host gave one.
+    /// Model that made the vectors; `None`: the host named no model.
     pub(crate) model: Option<String>,
     messages: CorpusVectors,
     summaries: CorpusVectors,
@@ -103,7 +103,7 @@ impl VectorRecord {
     ///
     /// # Errors
     ///
-    /// `corrupt`: the value is damaged.
+    /// `corrupt`: the value is damaged; `unsupported`: a record has a newer format.
     #[inline(never)]
     pub(crate) fn from_value(key: &str, value: Option<&[u8]>) -> Result<Option<Self>> {
         value.map(|value| codec::decode(key, value)).transpose()
@@ -179,8 +179,9 @@ impl VectorRecord {
     }
 }
 
-/// Returns the error for a damaged block or vector: `conflict` if the vector record has changed
-/// since `record` was read, else `corrupt`.
+/// Returns the error for a missing or damaged block or vector: `conflict` if the vector record has
+/// changed since `record` was read, else `corrupt`. If the record cannot be read, returns the error
+/// of that read.
 #[cold]
 pub(crate) fn diagnose_damage(
     session: &mut StoreSession<'_>,

@@ -62,8 +62,9 @@ impl<'a> VectorUpdate<'a> {
     ///
     /// # Errors
     ///
-    /// `corrupt`: a block is missing or damaged; `conflict`: the vectors changed since the record
-    /// was read; `limit-exceeded`: a value would be too large; errors of the store.
+    /// `corrupt`: a block is missing or damaged; `unsupported`: a record has a newer format;
+    /// `conflict`: the vectors changed since the record was read; `limit-exceeded`: a value would
+    /// be too large; errors of the store.
     pub(crate) fn attach_vectors(
         &mut self,
         session: &mut StoreSession<'_>,
@@ -122,8 +123,8 @@ impl<'a> VectorUpdate<'a> {
     ///
     /// # Errors
     ///
-    /// `corrupt`: the block is missing or damaged; `conflict`: the vectors changed since the record
-    /// was read; errors of the store.
+    /// `corrupt`: the block is missing or damaged; `unsupported`: a record has a newer format;
+    /// `conflict`: the vectors changed since the record was read; errors of the store.
     pub(crate) fn read_covered(
         &mut self,
         session: &mut StoreSession<'_>,
@@ -189,7 +190,8 @@ impl<'a> VectorUpdate<'a> {
     ///
     /// # Errors
     ///
-    /// `conflict`: another call committed first; `limit-exceeded`; errors of the store.
+    /// `conflict`: another call committed first; `limit-exceeded`: the commit would be too large;
+    /// errors of the store.
     pub(crate) fn commit(self, session: &mut StoreSession<'_>) -> Result<()> {
         let Self { read, mut record, mut changes, .. } = self;
         if changes.is_empty() && read.stored_value().is_none() {

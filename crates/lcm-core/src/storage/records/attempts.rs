@@ -10,10 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::storage::{
     codec::SoundRecord, keys::ConversationKeys, record_key::RecordKey, summary::StoredLevel,
 };
-use lcm_text::{
-    base::limits,
-    types::{api::Timestamp, model::Level},
-};
+use lcm_text::{base::limits, types::model::Level};
 
 /// The attempts on one set of sources. The commit of a summary of these sources deletes the record.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -29,8 +26,8 @@ pub(crate) struct TaskAttempts {
     pub(crate) tokens: u64,
     /// Whether even the fallback did not shrink the context; plans then skip these sources.
     pub(crate) is_exhausted: bool,
-    /// Time until which other planners skip the sources; 0: no lease.
-    pub(crate) lease_until: Timestamp,
+    /// End of the lease in ticks, until which other planners skip the sources; 0: no lease.
+    pub(crate) lease_until: u64,
 }
 
 impl Default for TaskAttempts {

@@ -174,11 +174,12 @@ impl CalibratedModel {
         reads.add_record(self.key.clone())
     }
 
-    /// Decodes the record of this model from a read; `None`: the model has no report.
+    /// Decodes the record of this model from a read. `None`: the model has no report, or a model
+    /// with the same hash of its name replaced the record.
     ///
     /// # Errors
     ///
-    /// `corrupt`: the record is damaged.
+    /// `corrupt`: the record is damaged; `unsupported`: the record has a newer format.
     pub(crate) fn decode_from(
         &self,
         values: &RecordValues,
@@ -188,11 +189,13 @@ impl CalibratedModel {
         Ok(values.decode(slot)?.filter(|record| record.model == self.model))
     }
 
-    /// Reads the record of this model; `None`: the model has no report.
+    /// Reads the record of this model. `None`: the model has no report, or a model with the same
+    /// hash of its name replaced the record.
     ///
     /// # Errors
     ///
-    /// `corrupt`; errors of the store.
+    /// `corrupt`: a record is damaged; `unsupported`: a record has a newer format; errors of the
+    /// store.
     pub(crate) fn read_calibration(
         &self,
         session: &mut StoreSession<'_>,
@@ -216,7 +219,7 @@ impl CalibratedModel {
 ///
 /// # Errors
 ///
-/// `corrupt`; errors of the store.
+/// `corrupt`: a record is damaged; `unsupported`: a record has a newer format; errors of the store.
 fn read_all(
     session: &mut StoreSession<'_>,
     keys: &ConversationKeys,
@@ -235,7 +238,7 @@ fn read_all(
 ///
 /// # Errors
 ///
-/// `corrupt`: a record is damaged; errors of the store.
+/// `corrupt`: a record is damaged; `unsupported`: a record has a newer format; errors of the store.
 pub(crate) fn evict_oldest(
     session: &mut StoreSession<'_>,
     keys: &ConversationKeys,

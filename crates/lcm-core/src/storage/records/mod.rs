@@ -14,6 +14,8 @@ pub(crate) mod model_breaker;
 pub(crate) mod question;
 pub(crate) mod remakes;
 pub(crate) mod session;
+pub(crate) mod summary_counts;
 pub(crate) mod tombstone;
 pub(crate) mod upload;
 pub(crate) mod usage;
+pub(crate) mod withdrawals;

@@ -4,14 +4,17 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::storage::{codec::SoundRecord, keys, record_key::RecordKey};
+use crate::storage::{clock, codec::SoundRecord, keys, record_key::RecordKey};
 use lcm_text::{config::Config, types::api::Timestamp};
 
 /// The circuit breaker of a model.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct ModelBreaker {
-    /// Consecutive answers in which the provider refused the key or the request by policy.
+    /// Number of consecutive answers in which the provider refused the API key or the content of
+    /// the request.
     pub(crate) failures: u32,
+    /// Beginning of the newest pause; 0: there was none.
+    pub(crate) open_since: Timestamp,
     /// End of the pause in which the model is not asked; 0: no pause.
     pub(crate) open_until: Timestamp,
 }
@@ -24,20 +27,23 @@ impl ModelBreaker {
         RecordKey::new(keys::breaker_key(scope))
     }
 
-    /// Returns the breaker after one more refusal; at the configured number a pause begins.
+    /// Returns the breaker after one more refusal. From `circuit_breaker_threshold` refusals on,
+    /// each refusal begins a new pause.
     pub(crate) fn with_failure(self, now: Timestamp, config: &Config) -> Self {
         let failures = self.failures.saturating_add(1);
         let is_open = failures >= config.circuit_breaker_threshold;
-        let open_until = if is_open {
-            now.saturating_add(config.circuit_breaker_cooldown_ms)
-        } else {
-            self.open_until
-        };
-        Self { failures, open_until }
+        if !is_open {
+            return Self { failures, ..self };
+        }
+        let open_until = now.saturating_add(config.circuit_breaker_cooldown_ms);
+        Self { failures, open_since: now, open_until }
     }
 
     /// Returns whether `now` is within a pause.
+    ///
+    /// All conversations share the record, and their clocks differ, so its times are those of the
+    /// hosts.
     pub(crate) fn is_open(self, now: Timestamp) -> bool {
-        now < self.open_until
+        clock::is_within_pause(now, self.open_since, self.open_until)
     }
 }

@@ -26,7 +26,7 @@ pub(crate) struct QuestionRecord {
     pub(crate) state: QuestionState,
 }
 
-/// State of a question. The index of a case is stored.
+/// State of a question. The store holds the index of the case, so the order must not change.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) enum QuestionState {
     /// A completion was requested and has not settled the question.
@@ -70,7 +70,8 @@ pub(crate) struct QuestionGrant {
     pub(crate) truncated: bool,
 }
 
-/// Source of a passage: a message by its seq, or a summary by its id. The case index is stored.
+/// Source of a passage: a message by its seq, or a summary by its id. The store holds the index of
+/// the case, so the order must not change.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 pub(crate) enum EvidenceSource {
     Message(u64),
@@ -97,9 +98,9 @@ pub(crate) struct ConversationShare {
     pub(crate) candidates: u32,
     /// Number of summaries that the caller named.
     pub(crate) named: u32,
-    /// The conversation's equal share of the evidence tokens in the newest search, to which the
-    /// tokens that the conversation before left are added; 0: this search left the conversation
-    /// out.
+    /// Most tokens of the conversation's passages from the newest search. This is an equal share of
+    /// the evidence tokens, plus the tokens that the conversation before left unused. 0: this
+    /// search left the conversation out.
     pub(crate) tokens_max: u32,
     /// Tokens of the conversation's passages from all searches; can exceed `tokens_max`.
     pub(crate) tokens: u32,

@@ -18,8 +18,8 @@ use crate::storage::{codec::SoundRecord, keys::ConversationKeys, record_key::Rec
 pub(crate) enum ArchiveCause {
     /// A person started again.
     ManualReset,
-    /// The host deleted the session.
-    Deleted,
+    /// The host discarded its session; the records stay.
+    Discarded,
     /// The session ended.
     SessionEnd,
     /// The host continued in another conversation of the family.
@@ -33,7 +33,7 @@ pub(crate) enum ArchiveCause {
 impl ArchiveCause {
     const ALL: [(&'static str, Self); 6] = [
         ("manual-reset", Self::ManualReset),
-        ("deleted", Self::Deleted),
+        ("discarded", Self::Discarded),
         ("session-end", Self::SessionEnd),
         ("rollover", Self::Rollover),
         ("cron-rotation", Self::CronRotation),

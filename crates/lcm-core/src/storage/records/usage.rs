@@ -134,7 +134,8 @@ pub(crate) struct UsageRecord {
     summaries: UsageTotals,
     /// Time of the newest report of a turn; `None`: no turn was reported.
     turn_at: Option<Timestamp>,
-    /// The newest report with its time, by which a repetition is recognised.
+    /// The newest report with its time, by which a repetition is recognised; `None`: there was no
+    /// report.
     newest: Option<(Timestamp, UsageReport)>,
 }
 
@@ -160,7 +161,8 @@ impl UsageRecord {
     ///
     /// # Errors
     ///
-    /// `corrupt`: the record is damaged; errors of the store.
+    /// `corrupt`: the record is damaged; `unsupported`: a record has a newer format; errors of the
+    /// store.
     pub(crate) fn read(session: &mut StoreSession<'_>, keys: &ConversationKeys) -> Result<Self> {
         Ok(session.read_record(&Self::key(keys))?.unwrap_or_default())
     }
@@ -195,8 +197,9 @@ impl UsageRecord {
         self.turns.calls
     }
 
-    /// Returns the share of repeated prompt tokens that the provider read from its cache, in
-    /// thousandths; 1,000 if no report has tokens read from the cache.
+    /// Returns the share of the turns' repeated prompt tokens that the provider read from its
+    /// cache, in thousandths. If no turn has tokens read from the cache, returns 1,000, because the
+    /// host may not report them.
     ///
     /// Each turn is taken to add `turn_tokens` new tokens and to repeat the other tokens.
     pub(crate) fn cached_permille(&self, turn_tokens: u64) -> u64 {

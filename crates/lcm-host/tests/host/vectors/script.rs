@@ -9,10 +9,11 @@ use serde_json::{Map, Value, json};
 use super::ordered::Ordered;
 
 /// Functions that take no conversation, or an optional one.
-const WITHOUT_CONVERSATION: [&str; 14] = [
+const WITHOUT_CONVERSATION: [&str; 15] = [
     "drive.begin",
     "drive.step",
     "setup.configure",
+    "setup.resolve",
     "setup.version",
     "ingest.identify",
     "compaction.complete_offline",
@@ -26,8 +27,9 @@ const WITHOUT_CONVERSATION: [&str; 14] = [
     "restart",
 ];
 /// Functions that take no time.
-const WITHOUT_NOW: [&str; 14] = [
+const WITHOUT_NOW: [&str; 15] = [
     "setup.configure",
+    "setup.resolve",
     "setup.version",
     "ingest.identify",
     "compaction.complete_offline",

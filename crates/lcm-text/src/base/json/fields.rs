@@ -1,9 +1,8 @@
 //! Reads the fields of a JSON object that is an argument, each by name and type.
 //!
 //! Input: a JSON object. Output: values, and at the end the first fault. A wrong value is read as
-//! if absent, and a wrong element of a list of texts as its JSON text, so that callers handle
-//! faults in one place. [`crate::message`] reads the objects of messages, which may have any
-//! fields.
+//! if absent, and a wrong element of a list of texts as its JSON text. So callers handle faults in
+//! one place. [`crate::message`] reads the objects of messages, which may have any fields.
 
 use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
@@ -14,8 +13,9 @@ use crate::base::error::{Error, Result};
 
 /// A JSON object whose fields are being read.
 ///
-/// A `take` function returns `None`, or a default if the field is required, also for a value of a
-/// wrong type, and then records a fault.
+/// A `take` function returns `None` for an absent optional field, and a default for an absent
+/// required field. The result for a value of a wrong type is the same. A wrong type and an absent
+/// required field are recorded as faults.
 ///
 /// ```
 /// use lcm_text::base::json::JsonFields;
@@ -34,7 +34,7 @@ pub struct JsonFields<'a> {
     members: Vec<JsonMember>,
     /// Fields that were read, for error messages.
     taken: Vec<JsonMember>,
-    /// The first fault, as an error message without the argument's name.
+    /// The first fault, as an error message without the argument's name; `None`: no fault so far.
     fault: Option<String>,
 }
 
@@ -71,7 +71,7 @@ impl<'a> JsonFields<'a> {
         self.finish_known(name)
     }
 
-    /// Ends reading as [`JsonFields::finish`], but ignores unknown fields.
+    /// Ends reading as [`JsonFields::finish`], but ignores fields that were not read.
     pub fn finish_known(self, name: &str) -> Result<()> {
         match self.fault {
             None => Ok(()),
@@ -206,6 +206,12 @@ impl<'a> JsonFields<'a> {
         let found = self.take_typed(key, JsonKind::Array, LIST);
         let span = self.require_value(key, LIST, found);
         list_elements(self.raw, span)
+    }
+
+    /// Takes an array and returns its elements; none if absent or `null`.
+    pub fn take_optional_list(&mut self, key: &str) -> Vec<JsonValue> {
+        let span = self.take_typed(key, JsonKind::Array, LIST);
+        span.map_or_else(Vec::new, |span| list_elements(self.raw, span))
     }
 
     /// Takes an array of strings; `None`: absent or `null`. An element that is no string is a fault

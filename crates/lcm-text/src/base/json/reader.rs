@@ -141,7 +141,7 @@ pub(crate) fn each_element(raw: &str, span: ByteSpan, mut take: impl FnMut(JsonV
         .is_ok()
 }
 
-/// Returns the first element of the array at `span` without reading the rest of the array; `None`:
+/// Returns the first element of the array at `span` without reading the rest of the array. `None`:
 /// an empty array, any other value, or malformed JSON before the end of the element.
 pub(crate) fn first_element(raw: &str, span: ByteSpan) -> Option<JsonValue> {
     let (value, base) = (slice_span(raw, span), to_index(span.start));

@@ -130,8 +130,8 @@ impl PayloadFinder<'_> {
         }
     }
 
-    /// Finds the file blocks of a text, if it is a user's and reaches the threshold, and adds the
-    /// text outside blocks and the small blocks as candidates.
+    /// Finds the file blocks of a user's text that reaches the threshold. Adds the text outside
+    /// blocks and the small blocks as candidates.
     fn scan_text(&mut self, text: ByteSpan, role: Role) {
         let (first, end) = self.inner_range(text);
         let mut from = first;
@@ -202,9 +202,9 @@ impl PayloadFinder<'_> {
     }
 
     /// Finds the payloads of a tool output; none below the threshold, or if the output is of this
-    /// engine. A string is one payload. Of a list or object its longest direct texts (from
-    /// [`TEXT_TOKENS_MIN`]) are payloads if the rest is then below the threshold, else the whole
-    /// value is one.
+    /// engine. A string is one payload. In a list or object, the longest direct texts with at least
+    /// [`TEXT_TOKENS_MIN`] tokens are payloads if the rest is then below the threshold. Otherwise
+    /// the whole value is one payload.
     fn scan_output(&mut self, output: ByteSpan, tool: Option<ByteSpan>, call_id: Option<ByteSpan>) {
         let tool = tool.map(|span| self.text(span).into_owned());
         let call_id = call_id.map(|span| self.text(span).into_owned()).unwrap_or_default();

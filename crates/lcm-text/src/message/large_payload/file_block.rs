@@ -22,7 +22,7 @@ pub(super) struct FileBlock {
     pub(super) mime: Option<String>,
 }
 
-/// Returns the first block at or after an offset; `None`: no block follows.
+/// Returns the first complete block at or after an offset; `None`: no such block follows.
 pub(super) fn find_block(written: &str, at: usize) -> Option<FileBlock> {
     let mut from = at;
     loop {
@@ -41,6 +41,7 @@ pub(super) fn find_block(written: &str, at: usize) -> Option<FileBlock> {
 }
 
 /// Decodes the character at an offset; returns the character and the offset of the next character.
+/// `None`: the offset is at the end of the text.
 fn decode_character(written: &str, at: usize) -> Option<(char, usize)> {
     let rest = written.get(at..)?;
     if !rest.starts_with('\\') {
@@ -55,6 +56,7 @@ fn decode_character(written: &str, at: usize) -> Option<(char, usize)> {
 }
 
 /// Finds a tag at or after an offset; returns the offsets of its start and of the text after it.
+/// `None`: no tag follows.
 fn find_tag(written: &str, mut at: usize, tag: &str) -> Option<(usize, usize)> {
     loop {
         // Some JSON writers escape `<`, so a tag can begin with an escape.

@@ -34,7 +34,7 @@ pub struct NewPlaceholder {
     pub files: Vec<([u8; 8], PayloadRecord)>,
 }
 
-/// Builds the placeholder of a message; `None`: the message has fewer than `payload_tokens_min`
+/// Builds the placeholder of a message. `None`: the message has fewer than `payload_tokens_min`
 /// tokens or no payload, or the placeholder would be too large or have another role.
 ///
 /// A message without a placeholder is stored and shown unchanged. `root` is the key root of the

@@ -1,8 +1,8 @@
 //! Writes the outline of source code: its imports and definitions.
 //!
-//! In: text in a known language. Out: imports, and top-level definitions with line numbers. The
-//! table [`LANGUAGES`] has the words with which such lines begin in each language; nothing is
-//! parsed.
+//! In: text in a known language. Out: imports, and top-level definitions with line numbers. In Java
+//! and C#, the members of classes are definitions too. The table [`LANGUAGES`] has the words with
+//! which such lines begin in each language; nothing is parsed.
 
 use alloc::vec::Vec;
 
@@ -264,7 +264,8 @@ const IMPORTS: usize = 12;
 const DEFINITIONS: usize = 24;
 /// Most quarter tokens of the imports.
 const IMPORTS_MAX: u64 = 240;
-/// Most definitions of a text whose signatures are shown; of more definitions, only names are.
+/// Most definitions in a text whose signatures are shown; of a text with more definitions, only the
+/// names are shown.
 const SIGNATURES: u64 = 8;
 /// Most bytes of indentation of a class member.
 const MEMBER_INDENT: usize = 4;
@@ -279,17 +280,17 @@ pub(super) fn find_language(word: &str) -> Option<(PayloadFormat, &'static str)>
     language.map(|language| (PayloadFormat::Code(language.name), language.mime))
 }
 
-/// Returns the media type of a language.
+/// Returns the media type of a language; `text/plain` for an unknown name.
 pub(super) fn language_mime(name: &str) -> &'static str {
     find_by_name(name).map_or("text/plain", |language| language.mime)
 }
 
-/// Returns the language with this name.
+/// Returns the language with this name; `None`: unknown.
 fn find_by_name(name: &str) -> Option<&'static Language> {
     LANGUAGES.iter().find(|language| language.name == name)
 }
 
-/// Writes the outline of source code in the named language.
+/// Writes the outline of source code in the named language; nothing for an unknown language.
 pub(super) fn outline_code(writer: &mut OutlineWriter, payload: &PayloadText<'_>, name: &str) {
     let Some(language) = find_by_name(name) else { return };
     let split = |table: &'static str| table.split('|').filter(|word| !word.is_empty());

@@ -140,8 +140,8 @@ fn strip_path_prefix(name: &str) -> &str {
     name.strip_prefix("a/").or_else(|| name.strip_prefix("b/")).unwrap_or(name)
 }
 
-/// Reads the old and the new length of a hunk from the text after `@@ -`; a missing length is 1, an
-/// invalid length 0.
+/// Reads the old and the new length of a hunk from the text after `@@ -`. A range without a length
+/// has the length 1. An invalid length is 0, as is the length of a missing range.
 fn hunk_lengths(ranges: &str) -> (u64, u64) {
     let mut words = ranges.split(' ').map(|range| match range.split_once(',') {
         Some((_, length)) => length.parse().unwrap_or(0),

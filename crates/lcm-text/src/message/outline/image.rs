@@ -1,8 +1,9 @@
 //! Writes the outline of images and other binary data, mostly in base64.
 //!
-//! In: base64, bare or in a `data:` URL, or binary data that was read as text. Out: format, number
-//! of bytes and, for an image, width and height. Only the beginning is decoded, and only the image
-//! header is read.
+//! In: base64, bare or in a `data:` URL, or binary data that was read as text. Out: format and
+//! number of bytes. The outline of a PNG, JPEG, GIF or WebP image in base64 also has the width and
+//! height, unless the header is broken. Only the beginning is decoded, and only the image header is
+//! read.
 
 use alloc::vec::Vec;
 
@@ -47,7 +48,7 @@ fn strip_data_url(text: &str) -> (&str, bool) {
     }
 }
 
-/// Returns the format and media type of base64 with a known beginning.
+/// Returns the format and media type of base64 with a known beginning; `None`: unknown beginning.
 fn find_magic(data: &str) -> Option<(PayloadFormat, &'static str)> {
     let row = MAGICS.iter().find(|row| data.starts_with(row.0));
     row.map(|row| (row.1, row.2))
@@ -160,8 +161,8 @@ fn decode_base64(data: &str) -> Vec<u8> {
     out
 }
 
-/// Reads width and height in pixels from the header of an image; `None`: another format, or too few
-/// bytes.
+/// Reads width and height in pixels from the header of an image; `None`: another format, too few
+/// bytes, or no JPEG segment where one must start.
 fn read_dimensions(bytes: &[u8]) -> Option<(u64, u64)> {
     let at = |at: usize| bytes.get(at).copied().map(u64::from);
     let big = |from: usize| Some(at(from)? << 8 | at(from + 1)?);

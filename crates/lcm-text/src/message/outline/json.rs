@@ -28,7 +28,8 @@ const SHAPE_MAX: u64 = 720;
 /// Most bytes between a fault and the end of a text that was cut inside an escape or a literal.
 const CUT_BYTES: usize = 6;
 
-/// Returns whether a text that starts with a bracket is JSON, or the beginning of JSON.
+/// Returns whether a text that starts with a bracket is one JSON document or JSON lines. A text
+/// that is not whole may also be the beginning of a document.
 pub(super) fn is_json(text: &str, is_whole: bool) -> bool {
     match find_fault(text) {
         None => true,
@@ -166,7 +167,8 @@ impl ShapeWriter {
         shape.out
     }
 
-    /// Adds a key of the innermost container; returns whether its value is shown.
+    /// Adds a key of the innermost container; returns whether its value is shown. A key after the
+    /// first [`KEYS`], or of a container that is nested too deep, is counted but not shown.
     fn push_key(&mut self, key: &str) -> bool {
         let expanded = self.open.len() <= self.levels;
         let Some(open) = self.open.last_mut() else { return false };

@@ -32,7 +32,8 @@ const LINES_MAX: usize = 20;
 /// to skip repeated messages.
 const SHOWN: usize = 8;
 
-/// Returns whether more than half of the first lines have a time or begin with a level.
+/// Returns whether more than half of the first lines have a time or begin with a level. A text with
+/// one line is no log.
 pub(super) fn is_log(text: &str) -> bool {
     let lines = || text.lines().filter(|line| !line.trim().is_empty()).take(LINES_MAX);
     let marked = |line: &&str| {

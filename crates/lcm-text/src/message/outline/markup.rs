@@ -1,8 +1,8 @@
 //! Writes the outline of XML, HTML and YAML: names of elements or keys.
 //!
-//! In: text in one of these formats. Out: the root and the names of elements with their counts, or
-//! top-level keys with line numbers. Nesting of tags is ignored, because web documents often nest
-//! wrongly.
+//! In: text in one of these formats. Out: the root and the names of the elements after it with
+//! their counts, or top-level keys with line numbers. Nesting of tags is ignored, because web
+//! documents often nest wrongly.
 
 use alloc::vec::Vec;
 
@@ -92,7 +92,8 @@ pub(super) fn outline_tags(writer: &mut OutlineWriter, payload: &PayloadText<'_>
     }
 }
 
-/// Returns the key of a YAML line without indentation; `None`: any other line.
+/// Returns the key of a YAML line without indentation; `None`: any other line, or a key of more
+/// than [`KEY_BYTES_MAX`] bytes.
 fn yaml_key(line: &str) -> Option<&str> {
     if line.starts_with([' ', '\t', '#', '-', '{', '[', '<', '%', '@', '`']) {
         return None;
@@ -104,8 +105,8 @@ fn yaml_key(line: &str) -> Option<&str> {
     (spaced && plain).then_some(bare)
 }
 
-/// Returns whether the first lines of a text look like YAML: only keys, lists, comments and
-/// indented lines, with at least two keys, or with `---` and one key.
+/// Returns whether the first lines of a text look like YAML. They have only keys, lists, comments
+/// and indented lines: at least two keys, or `---` at the start and one key.
 pub(super) fn is_yaml(text: &str) -> bool {
     let starts = text.starts_with("---");
     let mut keys = 0;

@@ -17,10 +17,11 @@ const ITEM_MAX: u64 = 120;
 /// Fewest quarter tokens to which a long list shortens its items.
 const ITEM_MIN: u64 = 44;
 
-/// Appends at most `max` quarter tokens of a text, with each run of whitespace and control
-/// characters as one space, and without such a run at the start and the end.
+/// Appends at most `max` quarter tokens of a text. Each run of whitespace and control characters
+/// becomes one space; such a run at the start or the end is removed.
 ///
-/// A text that does not fit ends with `...`. Returns the number of quarter tokens appended.
+/// A text that does not fit ends with `...`. With `max` below 3, nothing is appended. Returns the
+/// number of quarter tokens appended.
 pub(super) fn push_flat(out: &mut String, text: &str, max: u64) -> u64 {
     if max < 3 {
         return 0;
@@ -77,8 +78,8 @@ impl OutlineList {
         Self { items: Vec::new(), total: 0, max }
     }
 
-    /// Adds an item: a line number from 1, a text, and a count in parentheses. A full list only
-    /// counts the item.
+    /// Adds an item: a line number from 1 if given, a text, and a count in parentheses if given. A
+    /// full list only counts the item.
     pub(super) fn push(&mut self, line: Option<u64>, text: &str, count: Option<u64>) {
         self.total += 1;
         if self.items.len() >= self.max {
@@ -122,7 +123,7 @@ impl OutlineWriter {
         self.left
     }
 
-    /// Appends fixed text of the outline; a text that does not fit is left out.
+    /// Appends fixed text of the outline; a text that does not fit is omitted.
     pub(super) fn push_text(&mut self, text: &str) {
         if let Some(left) = self.left.checked_sub(tokens::estimate_quarter_tokens(text)) {
             self.left = left;

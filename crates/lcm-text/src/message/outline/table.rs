@@ -23,7 +23,8 @@ const NAMES_MAX: u64 = 560;
 const ROW_MAX: u64 = 180;
 
 /// Returns the separator of a text that looks like a table; `None`: no table. In a table, each of
-/// the first lines, at least two, has the same number of separators.
+/// the first lines, at least two, has the same number of separators. A text that can be prose or
+/// source code is no table.
 pub(super) fn detect_separator(text: &str, is_whole: bool) -> Option<u8> {
     let mut lines: alloc::vec::Vec<&str> = text.lines().take(LINES_MAX + 1).collect();
     // The last line may be incomplete.
@@ -111,7 +112,7 @@ fn split_row(text: &str) -> (&str, &str) {
     }
 }
 
-/// Counts the fields of a row.
+/// Counts the fields of a row. A separator inside quotes ends no field.
 fn count_fields(row: &str, separator: u8) -> u64 {
     let mut quoted = false;
     row.bytes().fold(1, |count, byte| {

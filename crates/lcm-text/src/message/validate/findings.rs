@@ -59,8 +59,8 @@ impl Findings {
     }
 }
 
-/// Returns a message as an object, and its role, empty if absent; `None`: the message is no object,
-/// which is reported.
+/// Returns a message as an object, and its role; `None`: the message is no object, which is
+/// reported. The role is empty if it is absent or no string.
 pub(super) fn read_message<'a>(
     raw: &'a str,
     value: JsonValue,

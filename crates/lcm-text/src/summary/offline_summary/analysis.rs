@@ -13,12 +13,15 @@ use super::{
     terms::{ExcerptPosition, TermTable, TermUse},
     transcript_parser::{ParsedTranscript, Speaker, TranscriptBlock, TranscriptLine},
 };
+use crate::summary::transcript::{self, LineKind};
 
 /// Least number of messages of a source in which the rarity of a term is counted by messages; in a
 /// shorter source, rarity is counted by excerpts.
 const MESSAGES_MIN: usize = 4;
 /// Fewest characters of an excerpt that is kept, whatever its quarter tokens.
 const CHARACTERS_MIN: usize = 8;
+/// Quarter tokens of the mark before a text that begins like a line of the engine.
+pub(super) const MARK_QUARTERS: u32 = 1;
 /// Fewest quarter tokens of an excerpt that is kept, whatever its characters.
 const QUARTERS_MIN: u32 = 40;
 
@@ -35,7 +38,9 @@ pub(super) struct Excerpt<'a> {
     pub(super) block: usize,
     /// Speaker of the line.
     pub(super) speaker: Speaker,
-    /// Length in quarter tokens.
+    /// Whether the text begins like a line of the engine and is quoted behind a mark.
+    pub(super) is_marked: bool,
+    /// Length in quarter tokens, of the mark too.
     pub(super) quarter_tokens: u32,
     /// Cues of its words.
     pub(super) cues: u16,
@@ -100,6 +105,11 @@ impl<'a> SourceAnalysis<'a> {
     }
 }
 
+/// Returns whether a text would begin a line like a line of the engine.
+pub(super) fn is_frame(text: &str) -> bool {
+    transcript::find_frame(text, LineKind::Content).is_some()
+}
+
 fn saturate_to_u32(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
@@ -110,13 +120,20 @@ fn split_lines<'a>(lines: &[TranscriptLine<'a>]) -> Vec<Excerpt<'a>> {
         let first = all.len();
         for LineSegment { range, record } in segmentation::segment_line(line.text) {
             let text = line.text.get(range.clone()).unwrap_or("");
+            // A label of the engine begins its line.
+            let is_marked = !(line.is_label && range.start == 0) && is_frame(text);
             all.push(Excerpt {
                 text,
                 range,
                 line: number,
                 block: line.block,
                 speaker: line.speaker,
-                quarter_tokens: quarter_tokens_u32(text),
+                is_marked,
+                quarter_tokens: quarter_tokens_u32(text).saturating_add(if is_marked {
+                    MARK_QUARTERS
+                } else {
+                    0
+                }),
                 cues: 0,
                 digit_shape: 0,
                 is_substantial: false,

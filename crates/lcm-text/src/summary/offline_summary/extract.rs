@@ -5,13 +5,16 @@
 use alloc::string::String;
 
 use super::{
-    analysis::{Excerpt, SourceAnalysis},
+    analysis::{Excerpt, MARK_QUARTERS, SourceAnalysis, is_frame},
     render,
     segmentation::quarter_tokens_u32,
     selection::Selection,
     transcript_parser::{self, Speaker},
 };
-use crate::base::tokens;
+use crate::{
+    base::tokens,
+    summary::transcript::{self, LineKind},
+};
 
 /// Least token limit of a summary that ends with the footer, the line of omitted details.
 const FOOTER_LIMIT_MIN: u32 = 32;
@@ -67,7 +70,7 @@ pub fn summarize_extractively(source: &str, tokens_max: u32) -> String {
         let pieces = &material.excerpts;
         let piece = pieces.iter().find(is_from_user).or_else(|| pieces.first());
         let text = piece.map_or(last_resort, |piece| piece.text);
-        out.push_str(truncate_at_word(text, budget.saturating_sub(footer) / 4));
+        out.push_str(&truncate_framed(text, budget.saturating_sub(footer)));
         if out.is_empty() {
             return out;
         }
@@ -78,6 +81,17 @@ pub fn summarize_extractively(source: &str, tokens_max: u32) -> String {
         render::append_footer(&mut out, &material, &selection, &leads, room);
     }
     out.truncate(out.trim_end().len());
+    out
+}
+
+/// Cuts the text of one line to at most `budget` quarter tokens, of the mark too if it needs one.
+pub(super) fn truncate_framed(text: &str, budget: u32) -> String {
+    let mark = if is_frame(text) { MARK_QUARTERS } else { 0 };
+    let cut = truncate_at_word(text, budget.saturating_sub(mark) / 4);
+    let mut out = String::new();
+    if !cut.is_empty() {
+        transcript::push_line(&mut out, cut, LineKind::Content);
+    }
     out
 }
 

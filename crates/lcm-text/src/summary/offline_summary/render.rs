@@ -12,7 +12,10 @@ use super::{
     term_scanner::TermClass,
     terms::SourceTerm,
 };
-use crate::{base::sort, summary::transcript::EXPAND_PREFIX};
+use crate::{
+    base::sort,
+    summary::transcript::{EXPAND_PREFIX, MARK},
+};
 
 /// The footer's entry if it has no other: no omitted name and no entry of an earlier footer was
 /// added.
@@ -43,6 +46,10 @@ pub(super) fn render_body(material: &SourceAnalysis<'_>, selection: &Selection<'
             last_day = Some(block.day);
             let date = if dated { block.date } else { "" };
             push_header(&mut out, &[date, block.time, block.role]);
+        }
+        // Behind another piece of its line, a piece begins no line.
+        if piece.is_marked && last.is_none_or(|left| left.line != piece.line) {
+            out.push(MARK);
         }
         out.push_str(piece.text);
         last = Some(piece);

@@ -10,7 +10,8 @@ use crate::base::{int, tokens};
 
 /// Most quarter tokens of a line that is not split, and of a piece that was joined from pieces.
 const WHOLE_MAX: u32 = 80;
-/// Quarter tokens below which a piece is joined with the next piece.
+/// Quarter tokens below which a piece is joined with the next piece; below half of it, with the
+/// piece before. Also the least length of a piece that ends at a space, opaque words aside.
 const SHORT_MAX: u32 = 24;
 /// Quarter tokens above which a piece is split at spaces.
 const LONG_MAX: u32 = 200;

@@ -87,7 +87,11 @@ fn assert_literal(source: &str, summary: &str) {
     for line in summary.lines().filter(|line| !line.starts_with(EXPAND_PREFIX)) {
         let text =
             crate::summary::transcript::parse_inline_header(line).map_or(line, |(_, text)| text);
-        let whole = |text: &str| lines.iter().any(|line| line.contains(text));
+        // The mark before a text that begins like a line of the engine is not of the source.
+        let whole = |text: &str| {
+            let unmarked = text.strip_prefix('\\').unwrap_or(text);
+            lines.iter().any(|line| line.contains(text) || line.contains(unmarked))
+        };
         let parts = |text: &str| text.split(" ... ").all(whole);
         assert!(
             whole(line) || whole(text) || parts(line) || parts(text),
@@ -275,7 +279,6 @@ fn offline_answers_keep_to_the_prompt_and_below_the_source() {
             previous: Some("[2026-01-02 03:00 user]\nwhat was before"),
             instructions: "",
             findings: None,
-            boundary: "0123456789abcdef",
         })
         .prompt
     };

@@ -16,7 +16,7 @@ pub(super) enum Speaker {
     Assistant,
     /// Output of a tool.
     Tool,
-    /// A system message, a summary, or text without a header.
+    /// A system message, data, a summary, or text without a header.
     Other,
 }
 
@@ -42,6 +42,8 @@ pub(super) struct TranscriptLine<'a> {
     pub(super) block: usize,
     /// Speaker of the line.
     pub(super) speaker: Speaker,
+    /// Whether the engine wrote the beginning of the line, such as `tool call`.
+    pub(super) is_label: bool,
 }
 
 /// A parsed source.
@@ -65,7 +67,9 @@ pub(super) fn parse_transcript(text: &str) -> ParsedTranscript<'_> {
         speaker: Speaker::Other,
         is_summary: true,
     };
-    for line in text.lines().map(str::trim_end).filter(|line| !line.trim().is_empty()) {
+    for line in
+        transcript::split_lines(text).map(str::trim_end).filter(|line| !line.trim().is_empty())
+    {
         parser.read_line(line);
     }
     parser.source
@@ -93,26 +97,26 @@ impl<'a> TranscriptParser<'a> {
             self.open_block(header);
             line = text.trim();
         }
-        if let Some(leads) = line.strip_prefix(EXPAND_PREFIX) {
+        if let Some(leads) = line.strip_prefix(EXPAND_PREFIX).filter(|_| self.is_summary) {
             let leads = leads.split(", ").map(|lead| lead.trim().trim_end_matches('.'));
             self.source.earlier_leads.extend(leads.filter(|lead| !lead.is_empty()));
             return;
         }
-        if line.is_empty() || transcript::is_truncation_note(line) {
+        if line.is_empty() || (self.is_summary && transcript::is_truncation_note(line)) {
             return;
         }
         if self.source.last_resort.is_empty() {
             self.source.last_resort = line;
         }
-        let voice = self.speaker_of_line(line);
-        if is_label(line) {
+        let (voice, is_label) = self.speaker_of_line(line);
+        if is_note(line) {
             return;
         }
         if self.source.blocks.is_empty() {
             self.open_block(transcript::BlockHeader::default());
         }
         let block = self.source.blocks.len().saturating_sub(1);
-        self.source.lines.push(TranscriptLine { text: line, block, speaker: voice });
+        self.source.lines.push(TranscriptLine { text: line, block, speaker: voice, is_label });
     }
 
     fn open_block(&mut self, header: transcript::BlockHeader<'a>) {
@@ -134,23 +138,23 @@ impl<'a> TranscriptParser<'a> {
         });
     }
 
-    /// Returns the speaker of a line. After a label of a result, the rest of the block is tool
-    /// output.
-    fn speaker_of_line(&mut self, line: &str) -> Speaker {
+    /// Returns the speaker of a line, and whether the engine wrote its beginning. After a label of
+    /// a result, the rest of the block is tool output.
+    fn speaker_of_line(&mut self, line: &str) -> (Speaker, bool) {
         if line.starts_with("tool call ") {
-            return Speaker::Assistant;
+            return (Speaker::Assistant, self.speaker == Speaker::Assistant);
         }
-        if line.ends_with(':')
-            && (line.starts_with("tool result") || line.starts_with("tool error"))
-        {
+        let is_result = line.ends_with(':')
+            && (line.starts_with("tool result") || line.starts_with("tool error"));
+        if is_result {
             self.speaker = Speaker::Tool;
         }
-        self.speaker
+        (self.speaker, is_result)
     }
 }
 
 /// Returns whether a line is the label of a tool result or a note about omitted text.
-fn is_label(line: &str) -> bool {
+fn is_note(line: &str) -> bool {
     let left_out = line.starts_with("[... ") && line.ends_with(" tokens left out ...]");
     let result = line.starts_with("tool result") && line.ends_with(':');
     left_out || result || line == MEDIA_NOTE || line == "(no output)"

@@ -10,7 +10,7 @@ pub struct BlockHeader<'a> {
     pub date: &'a str,
     /// `03:04`.
     pub time: &'a str,
-    /// A role; empty for a summary.
+    /// A role, or `data`; empty for a summary.
     pub role: &'a str,
 }
 
@@ -36,9 +36,12 @@ pub fn parse_block_header(line: &str) -> Option<BlockHeader<'_>> {
 }
 
 /// Parses the header before the first line of an extracted message, such as `[03:04 user] text`,
-/// and returns the header and the text; `None`: any other line. Date and role may be absent.
+/// and returns the header and the text, which may be empty; `None`: any other line. Date and role
+/// may be absent.
 pub fn parse_inline_header(line: &str) -> Option<(BlockHeader<'_>, &str)> {
-    let (inside, text) = line.strip_prefix('[')?.split_once("] ")?;
+    let line = line.strip_prefix('[')?;
+    let whole = || line.strip_suffix(']').map(|inside| (inside, ""));
+    let (inside, text) = line.split_once("] ").or_else(whole)?;
     let mut header = BlockHeader::default();
     let mut rest = inside;
     if let Some((date, after)) = inside.split_once(' ').filter(|(date, _)| is_date(date)) {
@@ -52,7 +55,7 @@ pub fn parse_inline_header(line: &str) -> Option<(BlockHeader<'_>, &str)> {
 }
 
 fn is_role(text: &str) -> bool {
-    matches!(text, "system" | "user" | "assistant" | "tool")
+    matches!(text, "system" | "user" | "assistant" | "tool" | "data")
 }
 
 fn is_date(text: &str) -> bool {

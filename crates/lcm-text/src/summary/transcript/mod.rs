@@ -2,10 +2,12 @@
 //!
 //! Input: raw messages with their parts, or stored summaries. Output: one block of text for each, a
 //! header line `[2026-01-02 03:04 user]` and then the content. Blocks are separated by one empty
-//! line. The module also renders summaries for contexts, and removes reasoning from answers.
+//! line. No line of content begins with a bracket but notes of what was left out. The module also
+//! renders summaries for contexts, and removes reasoning from answers.
 
 mod answer_cleanup;
 mod block_header;
+mod framing;
 mod injected_context;
 mod media_omission;
 mod summary_markup;
@@ -15,11 +17,13 @@ use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
 pub(crate) use self::{
     answer_cleanup::{DIRECTIVE_NOTE, EXPAND_PREFIX, is_truncation_note},
+    framing::{LineKind, MARK, find_frame, frame_tags, is_line_end, push_line, split_lines},
     media_omission::MEDIA_NOTE,
 };
 pub use self::{
     answer_cleanup::{strip_reasoning, strip_truncation_notes},
     block_header::{BlockHeader, parse_block_header, parse_inline_header},
+    framing::{frame_answer, frame_content},
     summary_markup::{
         SummaryElement, render_focus_plain, render_focus_xml, render_summary_plain,
         render_summary_xml,
@@ -29,6 +33,7 @@ use crate::{
     base::{
         json::{self, ByteSpan, JsonKind, JsonValue},
         time,
+        time_offsets::TimeOffsets,
     },
     message::{JsonObject, Part, Role},
 };
@@ -45,6 +50,8 @@ pub struct TranscriptOptions<'a> {
     pub part_tokens_max: u32,
     /// Names of elements to remove, from `strip_injected_context_tags` of the configuration.
     pub injected_tags: &'a [String],
+    /// Offsets of local time, in which times are rendered.
+    pub offsets: &'a TimeOffsets,
 }
 
 /// A message to render.
@@ -91,19 +98,22 @@ pub struct TranscriptSummary<'a> {
 /// head, its tail and the failures between head and tail.
 ///
 /// If `out` is not empty, an empty line is written before the block. A message of only blanks and
-/// reasoning appends nothing; a message of only media is a block with the note.
+/// reasoning appends nothing; a message of only media is a block with the note. A message of parts
+/// that differ in [`part_speaker`] is one block for each run of equal parts.
 pub fn render_message(
     out: &mut String,
     message: &TranscriptMessage<'_>,
     options: TranscriptOptions<'_>,
 ) -> bool {
     let TranscriptMessage { raw, role, parts, time } = *message;
-    let mut is_open = false;
+    let mut open: Option<&str> = None;
     for part in parts {
         let Some(text) = render_part(raw, part) else { continue };
-        if !is_open {
-            open_block(out, &format!("{} {}", time::iso_minutes(time), role.as_str()));
-            is_open = true;
+        let speaker = part_speaker(role, part);
+        if open != Some(speaker) {
+            let time = time::iso_minutes(options.offsets.to_local(time));
+            open_block(out, &format!("{time} {speaker}"));
+            open = Some(speaker);
         }
         // Memory plugins insert elements into user and system texts. Tool output is never hidden.
         let may_be_injected = matches!(role, Role::User | Role::System);
@@ -120,9 +130,21 @@ pub fn render_message(
             }
             _ => truncation::truncate_text(text, tokens_max),
         };
-        push_content(out, &text);
+        let is_labelled = matches!(part, Part::ToolCall { .. } | Part::ToolResult { .. });
+        push_content(out, &text, is_labelled);
     }
-    is_open
+    open.is_some()
+}
+
+/// Returns the word in a header for whose text a part is: a role, or `data` for text that a message
+/// carries and nobody said in it.
+#[must_use]
+pub const fn part_speaker(role: Role, part: &Part) -> &'static str {
+    match (role, part) {
+        (_, Part::ToolResult { .. }) | (Role::Tool, _) => Role::Tool.as_str(),
+        (_, Part::File { text: Some(_), .. } | Part::Other { .. }) => "data",
+        _ => role.as_str(),
+    }
 }
 
 /// Appends one summary as a block: `[2026-01-02 03:04 to 2026-01-02 04:10 summary sum_...]` and its
@@ -130,7 +152,8 @@ pub fn render_message(
 ///
 /// The header of a summary of depth 2 or more ends with its depth (`summary sum_... depth 2`),
 /// because the depth says how coarse the text is. If `out` is not empty, an empty line is written
-/// before the block. A blank text appends nothing.
+/// before the block. A blank text appends nothing. The text is that of a stored summary, whose
+/// lines begin with a bracket only where the engine wrote them.
 pub fn render_summary(out: &mut String, summary: &TranscriptSummary<'_>) {
     let TranscriptSummary { id, earliest, latest, depth, text } = *summary;
     if text.trim().is_empty() {
@@ -139,7 +162,10 @@ pub fn render_summary(out: &mut String, summary: &TranscriptSummary<'_>) {
     let (from, to) = (time::iso_minutes(earliest), time::iso_minutes(latest));
     let suffix = if depth < 2 { String::new() } else { format!(" depth {depth}") };
     open_block(out, &format!("{from} to {to} summary {id}{suffix}"));
-    push_content(out, text.trim_end());
+    for line in split_lines(text.trim_end()) {
+        out.push('\n');
+        out.push_str(line);
+    }
 }
 
 fn open_block(out: &mut String, head: &str) {
@@ -151,15 +177,16 @@ fn open_block(out: &mut String, head: &str) {
     out.push(']');
 }
 
-/// Appends content line by line, each line after a line break. A line in the form of a block header
-/// is indented by a space, so that content cannot imitate another message.
-fn push_content(out: &mut String, text: &str) {
-    for line in text.lines() {
+/// Appends content line by line, each line after a line break, so that content cannot imitate
+/// another message. `is_labelled`: the first line is a label of the engine.
+fn push_content(out: &mut String, text: &str, is_labelled: bool) {
+    for (number, line) in split_lines(text).enumerate() {
         out.push('\n');
-        if parse_block_header(line).is_some() {
-            out.push(' ');
+        if is_labelled && number == 0 {
+            out.push_str(line);
+        } else {
+            push_line(out, line, LineKind::Content);
         }
-        out.push_str(line);
     }
 }
 
@@ -213,11 +240,12 @@ fn render_call(raw: &str, name: Option<ByteSpan>, input: Option<ByteSpan>) -> Op
     let blank = matches!(input.as_str(), "" | "{}" | "null" | "\"\"" | "\"{}\"");
     match (name.trim(), blank) {
         ("", true) => None,
-        (name, true) => Some(format!("tool call {name}")),
+        (name, true) => Some(format!("tool call {}", join_words(name))),
         (name, false) => {
             let space = if name.is_empty() { "" } else { " " };
             Some(format!(
-                "tool call{space}{name}: {}",
+                "tool call{space}{}: {}",
+                join_words(name),
                 media_omission::omit_media(Cow::Borrowed(&input))
             ))
         }
@@ -233,7 +261,8 @@ fn render_result(
     let kind = if is_error { "tool error" } else { "tool result" };
     let name = optional_text(raw, name);
     let output = output.map_or(Cow::Borrowed(""), |span| render_text_or_value(raw, span));
-    let head = if name.trim().is_empty() { kind.into() } else { format!("{kind} {}", name.trim()) };
+    let name = join_words(&name);
+    let head = if name.is_empty() { kind.into() } else { format!("{kind} {name}") };
     let output = if output.trim().is_empty() { "(no output)" } else { &output };
     [&head, ":\n", output].concat()
 }
@@ -241,16 +270,23 @@ fn render_result(
 fn render_file_line(raw: &str, name: Option<ByteSpan>, mime: Option<ByteSpan>) -> String {
     let (name, mime) = (optional_text(raw, name), optional_text(raw, mime));
     let mut out = String::from("file");
-    for word in name.split_whitespace() {
+    if !name.trim().is_empty() {
         out.push(' ');
-        out.push_str(word);
+        out.push_str(&join_words(&name));
     }
     if !mime.trim().is_empty() {
         out.push_str(" (");
-        out.push_str(mime.trim());
+        out.push_str(&join_words(&mime));
         out.push(')');
     }
     out
+}
+
+/// Returns a name in one line.
+fn join_words(name: &str) -> String {
+    let is_gap = |c: char| c.is_whitespace() || is_line_end(c);
+    let words: Vec<&str> = name.split(is_gap).filter(|word| !word.is_empty()).collect();
+    words.join(" ")
 }
 
 /// Renders a string as its text, `null` as nothing, and any other value by [`render_value`].

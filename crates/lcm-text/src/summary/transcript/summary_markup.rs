@@ -8,6 +8,7 @@ use alloc::{
     vec::Vec,
 };
 
+use super::framing::{MARK, begins_with_bracket, split_lines};
 use crate::{base::time, message::trust::Trust};
 
 /// A summary to render for a context.
@@ -75,21 +76,19 @@ pub fn render_focus_plain(id: &str, summaries: &[String], text: &str) -> String 
     out
 }
 
-/// Characters that a model may read as the end of a line.
-const LINE_ENDS: [char; 7] = ['\n', '\r', '\u{B}', '\u{C}', '\u{85}', '\u{2028}', '\u{2029}'];
-
 /// Appends the rest of the first line, the text and the last line. A backslash is put before a text
-/// line that begins with a bracket.
+/// line that begins with a bracket, and before a line in which backslashes precede the bracket: one
+/// backslash is always this function's.
 fn append_plain_body(out: &mut String, trust: Trust, id: &str, sources: &[&str], text: &str) {
     out.push_str(&format!(", {}", trust.as_str()));
     if !sources.is_empty() {
         out.push_str(&format!(", made from {}", sources.join(" ")));
     }
     out.push(']');
-    for line in text.trim().replace("\r\n", "\n").split(LINE_ENDS) {
+    for line in split_lines(text.trim()) {
         out.push('\n');
-        if line.trim_start().starts_with('[') {
-            out.push('\\');
+        if begins_with_bracket(line) {
+            out.push(MARK);
         }
         out.push_str(line);
     }

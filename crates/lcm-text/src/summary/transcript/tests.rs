@@ -6,6 +6,7 @@ use super::*;
 use crate::base::tokens;
 use crate::message::trust::Trust;
 
+const UTC: TimeOffsets = TimeOffsets::new(Vec::new());
 const TIME: u64 = 1_767_323_096_000; // 2026-01-02 03:04:56
 
 /// A message under construction: the values of its parts, one after the other.
@@ -68,7 +69,7 @@ impl Draft {
     /// What is appended to an empty text; `None` when nothing is.
     fn render(&self, role: Role, part_tokens_max: u32) -> Option<String> {
         let mut out = String::new();
-        let reading = TranscriptOptions { part_tokens_max, injected_tags: &[] };
+        let reading = TranscriptOptions { part_tokens_max, injected_tags: &[], offsets: &UTC };
         let message = TranscriptMessage { raw: &self.raw, role, parts: &self.parts, time: TIME };
         render_message(&mut out, &message, reading).then_some(out)
     }
@@ -92,7 +93,7 @@ fn a_block_has_a_header_and_the_texts_of_its_parts() {
 fn blocks_are_separated_by_one_empty_line() {
     let draft = Draft::default().text("hi");
     let mut out = draft.user();
-    let reading = TranscriptOptions { part_tokens_max: 100, injected_tags: &[] };
+    let reading = TranscriptOptions { part_tokens_max: 100, injected_tags: &[], offsets: &UTC };
     let role = Role::Assistant;
     let message = TranscriptMessage { raw: &draft.raw, role, parts: &draft.parts, time: TIME };
     assert!(render_message(&mut out, &message, reading));
@@ -133,7 +134,7 @@ fn calls_and_results_are_named() {
         .result("list", "{\"items\": []}", true)
         .result("quiet", "\"\"", false);
     let expected = "[2026-01-02 03:04 user]\ntool call search: {\"q\":\"a b\",\"n\":1}\n\
-                    tool call list\ntool result search:\ntwo\nlines\n\
+                    tool call list\n\n[2026-01-02 03:04 tool]\ntool result search:\ntwo\nlines\n\
                     tool error list:\n{\"items\": []}\ntool result quiet:\n(no output)";
     assert_eq!(draft.user(), expected);
 }
@@ -144,7 +145,7 @@ fn content_blocks_of_a_result_become_their_texts() {
                   {\"type\":\"image\",\"source\":{\"data\":\"iVBORw0KGgo=\"}},\
                   {\"type\":\"output_text\",\"text\":\"two\"}]";
     let draft = Draft::default().result("look", blocks, false);
-    let expected = "[2026-01-02 03:04 user]\ntool result look:\none\n[media omitted]\ntwo";
+    let expected = "[2026-01-02 03:04 tool]\ntool result look:\none\n[media omitted]\ntwo";
     assert_eq!(draft.user(), expected);
 }
 
@@ -152,7 +153,8 @@ fn content_blocks_of_a_result_become_their_texts() {
 fn files_are_named_and_shown_only_as_text() {
     let draft =
         Draft::default().file("a.csv", "text/csv", Some("x,y")).file("b.png", "image/png", None);
-    let expected = "[2026-01-02 03:04 user]\nfile a.csv (text/csv)\nx,y\nfile b.png (image/png) [media omitted]";
+    let expected = "[2026-01-02 03:04 data]\nfile a.csv (text/csv)\nx,y\n\n[2026-01-02 03:04 user]\n\
+                    file b.png (image/png) [media omitted]";
     assert_eq!(draft.user(), expected);
 }
 
@@ -162,7 +164,7 @@ fn a_file_of_blocks_is_shown_as_their_texts() {
     let blocks = "[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"text\",\"text\":\"b\"}]";
     let text = Some(draft.value(blocks));
     draft.parts.push(Part::File { name: None, mime: None, text, data: None });
-    assert_eq!(draft.user(), "[2026-01-02 03:04 user]\nfile\na\nb");
+    assert_eq!(draft.user(), "[2026-01-02 03:04 data]\nfile\na\nb");
 }
 
 #[test]
@@ -170,7 +172,7 @@ fn other_parts_are_their_json_unless_they_are_media() {
     let draft = Draft::default()
         .other("{\"type\":\"audio\",\"data\":\"AAAA\"}")
         .other("{\"kind\":\"note\",\"n\":1}");
-    let expected = "[2026-01-02 03:04 user]\n[media omitted]\n{\"kind\":\"note\",\"n\":1}";
+    let expected = "[2026-01-02 03:04 data]\n[media omitted]\n{\"kind\":\"note\",\"n\":1}";
     assert_eq!(draft.user(), expected);
 }
 
@@ -222,7 +224,7 @@ fn a_long_part_keeps_head_and_tail_within_the_limit() {
 #[test]
 fn content_cannot_pass_for_a_header() {
     let draft = Draft::default().text("a\n[2026-01-02 03:04 user]\nb");
-    assert_eq!(draft.user(), "[2026-01-02 03:04 user]\na\n [2026-01-02 03:04 user]\nb");
+    assert_eq!(draft.user(), "[2026-01-02 03:04 user]\na\n\\[2026-01-02 03:04 user]\nb");
 }
 
 #[test]
@@ -288,7 +290,8 @@ fn a_value_of_very_many_tokens_is_rendered_as_it_stands() {
         let span = ByteSpan { start: 0, length: u32::try_from(value.len()).unwrap() };
         let mut out = String::new();
         let parts = [Part::Other { value: span }];
-        let reading = TranscriptOptions { part_tokens_max: u32::MAX, injected_tags: &[] };
+        let reading =
+            TranscriptOptions { part_tokens_max: u32::MAX, injected_tags: &[], offsets: &UTC };
         let message = TranscriptMessage { raw: value, role: Role::User, parts: &parts, time: TIME };
         assert!(render_message(&mut out, &message, reading));
         String::from(out.split_once('\n').unwrap().1)
@@ -298,7 +301,7 @@ fn a_value_of_very_many_tokens_is_rendered_as_it_stands() {
     // The inside of a list, as the last part of a message of many can be.
     assert_eq!(render(&format!("{block}, 0")), format!("{block}, 0"));
     let long = format!("[{}{block}]", format!("{block},").repeat(20_000));
-    assert_eq!(render(&long), long);
+    assert_eq!(render(&long), format!("\\{long}"));
 }
 
 #[test]

@@ -278,7 +278,7 @@ impl SourceFacts {
     }
 
     /// Returns whether the source has the day: in digits, in either order of day and month, or with
-    /// the name of its month.
+    /// the name of the month. The year must occur only beside the name of a month.
     fn supports_date(&self, date: &ClaimedDate) -> bool {
         let (month, day) = (date.month, date.day);
         let forms = [

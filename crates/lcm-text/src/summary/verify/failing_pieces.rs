@@ -1,7 +1,7 @@
 //! Finds the pieces of a text that report failures.
 //!
 //! Input: a text. Output: byte ranges. When a long tool output is cut for a summariser, the latest
-//! of these pieces are kept, as many as fit; those that do not fit are counted.
+//! of these pieces that fit are kept. The other pieces are counted.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -38,9 +38,10 @@ pub(crate) fn find_failing_pieces(text: &str, bytes_max: usize) -> Vec<Range<usi
     found
 }
 
-/// Returns where the piece at the beginning of `text` ends: at the end of a `text` of at most
-/// `bytes_max` bytes. Else the piece ends after its first JSON record, so that a success in the
-/// next record does not take back a failure in this record; or after a value or a word.
+/// Returns where the piece at the beginning of `text` ends. A `text` of at most `bytes_max` bytes
+/// is one piece. Otherwise the piece ends after the first `}` of these bytes. So a success in the
+/// next JSON record does not take back a failure in this record. Without a `}`, the piece ends
+/// after the last comma, else after the last space, else at `bytes_max`.
 fn find_piece_end(text: &str, bytes_max: usize) -> usize {
     if text.len() <= bytes_max {
         return text.len();

@@ -17,12 +17,12 @@ use crate::{
     },
 };
 
-/// Most failures that are kept while a source is read. Then a new failure replaces the oldest
-/// closed failure, or the oldest failure if none is closed.
+/// Most failures that are kept while a source is read. A further failure replaces the oldest closed
+/// failure, or the oldest failure if none is closed.
 const FAILURES_MAX: usize = 64;
 /// Most open failures that must be mentioned: the last failures, which show the latest state.
 const REQUIRED_MAX: usize = 6;
-/// Number of subject words of a failed call from which no further words are added.
+/// Number of subject words with which a failed call takes no further words from its output.
 const KEYS_MAX: usize = 48;
 /// Number of lines at the beginning of a tool's error that are read as its cause.
 const ERROR_LINES: usize = 3;
@@ -61,7 +61,8 @@ struct SourceFailure<'a> {
     call_fingerprint: u64,
     /// The line or clause of the source that reports the failure.
     quote: &'a str,
-    /// Whether the source reports no later success of the failed call or subject.
+    /// Whether the source has no later attempt of the failed call, and reports no later success of
+    /// the subject.
     is_open: bool,
 }
 
@@ -414,8 +415,9 @@ impl<'l, 'a> FailureReader<'l, 'a> {
         self.failures.push(failure);
     }
 
-    /// Closes the failures that share enough subject words with a success: three, more than half of
-    /// the words of the shorter subject, or for a success of everything (`is_general`) one.
+    /// Closes the failures that share enough subject words with a success. Enough are three words,
+    /// or more than half of the words of the shorter subject. For a success of everything
+    /// (`is_general`), one word is enough.
     fn resolve_failures(&mut self, keys: &[u64], is_general: bool) {
         for failure in &mut self.failures {
             let shared = count_shared_keys(&failure.keys, keys);

@@ -13,20 +13,24 @@
 //!   two pieces that each occur.
 //! - Numbers are compared as values, and rounded where the answer rounds (decimals, `12k`, `about`,
 //!   another unit).
-//! - Whole numbers up to 12 may be counts made by the summary and are not checked, except exit
-//!   codes and numbers with a unit of measure, `#` or a currency sign.
+//! - Whole numbers up to 12 may be counts made by the summary and are not checked. Exit codes and
+//!   numbers with a unit of measure, `#` or a currency sign are checked at any size. Of the units
+//!   of time, only `ms`, `s` and `sec` count as units of measure.
 //! - A time on the full or half hour may be 30 minutes off.
 //!
 //! **Failures of the source must be mentioned.** A failure is a tool's error or an exit code other
 //! than 0. A statement that something failed, crashed, was killed, was aborted or timed out is a
 //! failure as well.
 //!
-//! - A failure is closed when the source later reports a success of the same subject, or a repeated
-//!   call that did not fail.
-//! - A clause of the answer mentions a failure if it has a word of failure and shares words with
-//!   the subject of the failure, or shares no words with any failure but has the same kind.
+//! - A failure is closed when the source later reports a success of the same subject or of
+//!   everything, or has a repeated call. If the repeated call fails, that failure is a new one.
+//! - The results of calls that only read or search are no failures.
+//! - The answer must mention the last 6 failures that are not closed.
+//! - A clause of the answer with a word of failure mentions the failures whose subject shares words
+//!   with the clause. A clause that shares no words with any failure mentions the failures of its
+//!   kind.
 //! - A failure without such a clause is inverted by a clause on its subject that reports only a
-//!   success, and otherwise left out.
+//!   success, and otherwise omitted.
 //!
 //! Callers decide how to react to findings. Names of people, claims without a name and omissions
 //! other than failures are not checked, because these checks would need an understanding of the

@@ -235,7 +235,8 @@ pub(super) fn is_unit_or_suffix(word: &str) -> bool {
 pub(super) struct SourceNumbers {
     /// All values in millionths, ascending.
     values: Vec<u128>,
-    /// For each minute of the day, whether the source may mean this time.
+    /// For each minute of the day, whether the source has this time. A time before `pm`, or
+    /// directly before a non-ASCII character, also sets the minute 12 hours later.
     times: Vec<bool>,
     /// Whether the source has words such as `half past` or `quarter to`.
     has_spelled_times: bool,
@@ -354,7 +355,9 @@ impl SourceNumbers {
     }
 
     /// Returns whether the source has this time of day; a full or half hour may be 30 minutes off.
-    /// `rest` is the text behind the time, which can begin with `pm`.
+    /// The source may also have a full hour as a plain number. If the source has words such as
+    /// `half past`, every full, half and quarter hour is accepted. `rest` is the text behind the
+    /// time, which can begin with `pm`.
     pub(super) fn contains_time(&self, minute: usize, rest: &str) -> bool {
         let afternoon = is_afternoon(rest);
         let hits = |minute: usize| {

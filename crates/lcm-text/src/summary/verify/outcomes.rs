@@ -533,7 +533,7 @@ fn is_contrast(text: &str) -> bool {
 }
 
 /// Returns whether the first exit code that a line reports is 0; `None`: the line reports no exit
-/// code.
+/// code, or a negative exit code.
 pub(super) fn parse_exit_success(line: &str) -> Option<bool> {
     const SIGNS: [&str; 9] = [
         "xit code",

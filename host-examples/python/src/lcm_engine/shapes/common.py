@@ -54,9 +54,14 @@ CompletionErrorCode = Literal[
 ]
 """The reason for which a model gave no completion."""
 
+ReadDialect = Literal["lcm", "anthropic", "openai-chat", "openai-responses", "gemini", "auto"]
+"""The dialect in which messages are read; `auto`: for each message the dialect that
+reads most of it.
+"""
+
 ArchiveCause = Literal[
     "manual-reset",
-    "deleted",
+    "discarded",
     "session-end",
     "rollover",
     "cron-rotation",
@@ -156,3 +161,42 @@ class ArchiveState(TypedDict):
     """
     archived_at: str
     """Time at which the conversation was archived."""
+
+
+class FocusBrief(TypedDict):
+    """A brief that replaces older summaries in contexts."""
+
+    id: str
+    """Id of the brief."""
+    seq_last: int
+    """Position of the last message that the brief covers."""
+    created_at: str
+    """Time at which the brief was set."""
+    tokens: int
+    """Estimated tokens of the brief."""
+
+
+class UsageTotals(TypedDict):
+    """The sums of all usage reports of a conversation."""
+
+    turns: UsageSum
+    """Sum of the reports with the purpose `turn`."""
+    summaries: UsageSum
+    """Sum of the reports with the purpose `summary`."""
+
+
+class UsageSum(TypedDict):
+    """The sum of the usage reports of one purpose."""
+
+    calls: int
+    """Number of reports."""
+    input_tokens: int
+    """Tokens of the prompts."""
+    cache_read_tokens: int
+    """Tokens that were read from the cache."""
+    cache_write_tokens: int
+    """Tokens that were written to the cache."""
+    output_tokens: int
+    """Tokens of the answers."""
+    cost_micros: int
+    """Cost in millionths of a currency."""

@@ -82,7 +82,9 @@ class DecisionInputs(TypedDict):
     Null: the threshold.
     """
     threshold: int
-    """Tokens above which compaction is due."""
+    """Threshold of the configuration for this budget. The limit that was compared is
+    `threshold` of the decision.
+    """
 
 
 class Calibration(TypedDict):

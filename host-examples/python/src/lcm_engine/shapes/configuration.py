@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
-from typing import NotRequired, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 from .assembly import EvictionPolicy
+
+TurnCompaction = Literal["deferred", "inline"]
+"""When a turn compacts."""
 
 
 class Configuration(TypedDict):
@@ -32,6 +35,17 @@ class Configuration(TypedDict):
     """Most passes of one sweep. Default: 12."""
     until_under_rounds_max: NotRequired[int]
     """Most sweeps of the mode `until-under`. Default: 10."""
+    sweep_deadline_ms: NotRequired[int | None]
+    """Time after which a compaction asks no further model, but for the mode
+    `until-under`, in milliseconds; None: no bound. What was made stays. Default:
+    `None`.
+    """
+    until_under_deadline_ms: NotRequired[int | None]
+    """The same bound for the mode `until-under`. Default: `None`."""
+    turn_compaction: NotRequired[TurnCompaction]
+    """When a turn compacts that does not say so: `deferred` leaves what can wait to
+    `maintain`, `inline` compacts at once; absent: `inline`.
+    """
     leaf_chunk_tokens_max: NotRequired[int]
     """Source tokens at which a leaf is full; a call group is not split, so a leaf can
     have more. Absent: half the threshold, from 1,000 to 20,000.
@@ -43,7 +57,10 @@ class Configuration(TypedDict):
     to 2,000.
     """
     condense_leaves_min: NotRequired[int]
-    """Least number of leaves that are condensed together. Default: 8."""
+    """Least number of neighbouring leaves from which leaves are condensed without
+    pressure; one condensation takes fewer, at least two, if they are large. Default:
+    8.
+    """
     condense_summaries_min: NotRequired[int]
     """Least number of condensed summaries that are condensed together. Default: 4."""
     condense_min_hard: NotRequired[int]
@@ -89,6 +106,11 @@ class Configuration(TypedDict):
     """Most tokens that a forked session takes over; absent: 30 % of a leaf chunk, at
     least 6,000.
     """
+    time_offsets: NotRequired[list[TimeOffset]]
+    """Offsets of local time, in which summaries, prompts and evidence show times,
+    ascending; empty: UTC. Results of calls stay in UTC. A host makes the list from
+    `timezone`.
+    """
     custom_instructions: NotRequired[str]
     """Instructions of the operator in every summary prompt. Default: empty."""
     prompt_overrides: NotRequired[PromptOverrides]
@@ -99,12 +121,24 @@ class Configuration(TypedDict):
     """
     summary_model: NotRequired[str | None]
     """Model of summaries; empty or None: the host chooses. Default: `None`."""
+    summary_provider: NotRequired[str | None]
+    """Provider of `summary_model`: a request asks for `PROVIDER/MODEL`, unless the model
+    names its provider. Default: `None`.
+    """
     large_file_summary_model: NotRequired[str | None]
     """Model of descriptions of large files; no request uses the key in this version.
     Default: `None`.
     """
+    large_file_summary_provider: NotRequired[str | None]
+    """Provider of `large_file_summary_model`; no request uses the key in this version.
+    Default: `None`.
+    """
     expansion_model: NotRequired[str | None]
     """Model of answers to questions; empty or None: the host chooses. Default: `None`."""
+    expansion_provider: NotRequired[str | None]
+    """Provider of `expansion_model`, as `summary_provider`. Default: `None`."""
+    ask_deadline_ms: NotRequired[int]
+    """Longest time for a question that names none, in milliseconds. Default: 150,000."""
     enable_summary_thinking: NotRequired[bool]
     """Whether summary models get 2,048 more output tokens for reasoning. Default:
     `true`.
@@ -149,6 +183,20 @@ class Configuration(TypedDict):
     newest stored messages, that make a likely replay: a warning, or `exists` with
     `refuse_replay`. Default: 32.
     """
+    database_path: NotRequired[str | None]
+    """Path of the store, if the program names none; empty or None: none. Default:
+    `None`.
+    """
+    fallback_models: NotRequired[list[FallbackModel]]
+    """Models that are asked when the model of a request has failed, in order; a variable
+    separates `PROVIDER/MODEL` by commas.
+    """
+    timeout_ms: NotRequired[int]
+    """Longest time for one answer of a model, in milliseconds; absent: 60,000."""
+    timezone: NotRequired[str | None]
+    """Name of a time zone, such as `Europe/Berlin`, from which the host makes
+    `time_offsets`; empty or None: UTC. Default: `None`.
+    """
 
 
 class ConfigurationOverride(TypedDict):
@@ -186,21 +234,27 @@ class ConfigurationReport(TypedDict):
     """The treatment of each key of a configuration."""
 
     accepted: list[str]
-    """Keys that were given and apply, under their own names."""
+    """Keys of the engine that were given, under their own names."""
     reserved: list[str]
-    """Accepted keys of a fixed list; of these keys only `large_file_summary_model` has
-    no effect.
-    """
+    """Accepted keys without effect in this version."""
     defaulted: list[str]
-    """Keys that were not given."""
+    """Keys of the engine that were not given."""
     aliased: list[ConfigurationAlias]
     """Keys that were given under another name."""
     deprecated: list[str]
-    """Keys that were given and no longer have an effect."""
+    """Keys that were given and have no effect in the reference system either."""
     host: list[str]
-    """Keys that were given for a host; the engine ignores them."""
+    """Keys that were given and that the host follows, under their own names."""
+    not_followed: list[str]
+    """Keys of the reference system that neither the engine nor a host follows."""
+    overridden: list[str]
+    """Keys that were given and do not count, because another name of the same key goes
+    before.
+    """
     unknown: list[str]
     """Keys that were given and do not exist."""
+    notes: list[ConfigurationNote]
+    """One line for each key without effect, or whose effect needs a word."""
 
 ConfigurationAlias = TypedDict(
     "ConfigurationAlias",
@@ -210,3 +264,32 @@ ConfigurationAlias = TypedDict(
     },
 )
 """A key that was given under another name."""
+
+
+class TimeOffset(TypedDict):
+    """An offset of local time to UTC."""
+
+    since: int
+    """First time of the offset, in milliseconds since the Unix epoch; the first offset
+    of a list also applies before.
+    """
+    minutes: int
+    """Minutes ahead of UTC, negative behind UTC."""
+
+
+class FallbackModel(TypedDict):
+    """A model of a provider."""
+
+    provider: NotRequired[str]
+    """Name of the provider; absent or empty: that of the host."""
+    model: str
+    """Name of the model."""
+
+
+class ConfigurationNote(TypedDict):
+    """A line about a key."""
+
+    key: str
+    """Name of the key or the variable as given."""
+    note: str
+    """Why the key has no effect, or which one."""

@@ -24,6 +24,10 @@ class Receipt(TypedDict):
     """Position of the first message stored, from 1; None: no message was stored."""
     seq_last: int | None
     """Position of the last message stored, from 1; None: no message was stored."""
+    seq_seen: int
+    """Seq up to which the caller has now seen every message; 0: none. Hand it over as
+    `seq_seen` with the next list.
+    """
     context_tokens: int
     """Estimated tokens of the stored context after the call."""
     warnings: list[str]

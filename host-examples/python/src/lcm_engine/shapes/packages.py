@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, NotRequired, TypedDict
 
-from .admin import CheckMetrics, CheckOutcome, TokenPrices, UsagePurpose
+from .admin import CheckMetrics, CheckOutcome
 from .assembly import ContextItem, EvictionPolicy, PrefixReport
-from .common import CompletionFailure, Dialect, JsonObject, ModelFailure
+from .common import CompletionFailure, Dialect, JsonObject, ModelFailure, ReadDialect
 from .compaction import (
     CompactionMode,
     CompactionPass,
@@ -18,6 +18,7 @@ from .compaction import (
 )
 from .ingest import AppendMode, Receipt
 from .recall import GrepMode, GrepScope, GrepSort
+from .verbs import TokenPrices, UsagePurpose
 
 ToolScope = Literal["conversation", "store"]
 """The conversations that the tools of an agent may read: the conversation of the call
@@ -37,7 +38,7 @@ class IngestOptions(TypedDict):
 
     now: NotRequired[int]
     """Milliseconds since the Unix epoch; absent: the system clock."""
-    dialect: NotRequired[Dialect]
+    dialect: NotRequired[ReadDialect]
     """Dialect of the messages. Default: `lcm`."""
     refuse_replay: NotRequired[bool]
     """Whether messages that look like a replay are an error instead of a warning.
@@ -45,6 +46,12 @@ class IngestOptions(TypedDict):
     """
     family: NotRequired[str]
     """Key of the family that the conversation belongs to or joins; absent: no change."""
+    seq_seen: NotRequired[int]
+    """Seq up to which the caller has seen every message: the `seq_seen` of its last
+    receipt. If the list goes another way, the stored messages after the fork are set
+    aside only if the caller has seen all of them; otherwise, or if absent, all of
+    them stay.
+    """
 
 
 class AppendOptions(TypedDict):
@@ -52,7 +59,7 @@ class AppendOptions(TypedDict):
 
     now: NotRequired[int]
     """Milliseconds since the Unix epoch; absent: the system clock."""
-    dialect: NotRequired[Dialect]
+    dialect: NotRequired[ReadDialect]
     """Dialect of the messages. Default: `lcm`."""
     refuse_replay: NotRequired[bool]
     """Whether messages that look like a replay are an error instead of a warning.
@@ -60,6 +67,12 @@ class AppendOptions(TypedDict):
     """
     family: NotRequired[str]
     """Key of the family that the conversation belongs to or joins; absent: no change."""
+    seq_seen: NotRequired[int]
+    """Seq up to which the caller has seen every message: the `seq_seen` of its last
+    receipt. If the list goes another way, the stored messages after the fork are set
+    aside only if the caller has seen all of them; otherwise, or if absent, all of
+    them stay.
+    """
     append_mode: NotRequired[AppendMode]
     """Treatment of messages that are stored already. Default: `transcript`."""
     repeat: NotRequired[bool]
@@ -78,8 +91,8 @@ class EvaluateOptions(TypedDict):
     mode: NotRequired[CompactionMode]
     """Condition under which compaction acts. Default: `threshold`."""
     force: NotRequired[bool]
-    """Whether compaction acts below the threshold and despite an open breaker. Default:
-    `false`.
+    """Whether compaction acts below the threshold, despite an open breaker and during a
+    pause. Default: `false`.
     """
     target: NotRequired[int]
     """Tokens of the context to reach; absent: the threshold."""
@@ -101,8 +114,8 @@ class CompactOptions(TypedDict):
     mode: NotRequired[CompactionMode]
     """Condition under which compaction acts. Default: `threshold`."""
     force: NotRequired[bool]
-    """Whether compaction acts below the threshold and despite an open breaker. Default:
-    `false`.
+    """Whether compaction acts below the threshold, despite an open breaker and during a
+    pause. Default: `false`.
     """
     target: NotRequired[int]
     """Tokens of the context to reach; absent: the threshold."""
@@ -132,8 +145,8 @@ class ResummarizeOptions(TypedDict):
     budget: int
     """Token budget of a context."""
     force: NotRequired[bool]
-    """Whether compaction acts below the threshold and despite an open breaker. Default:
-    `false`.
+    """Whether compaction acts below the threshold, despite an open breaker and during a
+    pause. Default: `false`.
     """
     model: NotRequired[str]
     """Model whose provider counts the tokens of the other options, after a report by
@@ -165,8 +178,8 @@ class TurnOptions(TypedDict):
     mode: NotRequired[CompactionMode]
     """Condition under which compaction acts. Default: `threshold`."""
     force: NotRequired[bool]
-    """Whether compaction acts below the threshold and despite an open breaker. Default:
-    `false`.
+    """Whether compaction acts below the threshold, despite an open breaker and during a
+    pause. Default: `false`.
     """
     target: NotRequired[int]
     """Tokens of the context to reach; absent: the threshold."""
@@ -186,7 +199,7 @@ class TurnOptions(TypedDict):
     """Time for which the requests are reserved for this caller, in milliseconds; absent:
     no reservation.
     """
-    dialect: NotRequired[Dialect]
+    dialect: NotRequired[ReadDialect]
     """Dialect of the messages. Default: `lcm`."""
     refuse_replay: NotRequired[bool]
     """Whether messages that look like a replay are an error instead of a warning.
@@ -194,6 +207,12 @@ class TurnOptions(TypedDict):
     """
     family: NotRequired[str]
     """Key of the family that the conversation belongs to or joins; absent: no change."""
+    seq_seen: NotRequired[int]
+    """Seq up to which the caller has seen every message: the `seq_seen` of its last
+    receipt. If the list goes another way, the stored messages after the fork are set
+    aside only if the caller has seen all of them; otherwise, or if absent, all of
+    them stay.
+    """
     append_mode: NotRequired[AppendMode]
     """Treatment of messages that are stored already. Default: `transcript`."""
     repeat: NotRequired[bool]
@@ -201,7 +220,9 @@ class TurnOptions(TypedDict):
     `now`. Default: `false`.
     """
     defer: NotRequired[bool]
-    """Whether compaction that can wait is left for `maintain`. Default: `false`."""
+    """Whether compaction that can wait is left for `maintain`; absent: as
+    `turn_compaction` of the configuration says.
+    """
 
 
 class CompactReport(TypedDict):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+
 from .. import compaction, flows, paging
+from ..errors import LcmError
 from ..flows import Fields, Flow
 from ..opening import Clock
 from ..results import (
@@ -13,9 +15,9 @@ from ..results import (
     CompactionMode,
     CompactReport,
     Decision,
-    Dialect,
     MaintainReport,
     Message,
+    ReadDialect,
     SummaryPrompt,
     TokenPrices,
     TurnReport,
@@ -36,11 +38,12 @@ class Compacting(Opened):
         messages: Iterable[Message],
         budget: int,
         *,
-        dialect: Dialect = "lcm",
+        dialect: ReadDialect | None = None,
         append_mode: AppendMode = "transcript",
         repeat: bool = False,
         refuse_replay: bool = False,
         family: str | None = None,
+        seq_seen: int | None = None,
         mode: CompactionMode = "threshold",
         force: bool = False,
         target: int | None = None,
@@ -50,26 +53,29 @@ class Compacting(Opened):
         retries: int | None = None,
         timeout_ms: int | None = None,
         lease_ms: int = 0,
-        defer: bool = False,
+        defer: bool | None = None,
         now: int | None = None,
     ) -> Flow[TurnReport]:
         """Stores the messages of a turn, and compacts when compaction is due.
 
         A call with an invalid argument stores nothing. After the append a failure is `failure`
         beside the receipt. `append_mode` and `repeat` are options of `append`. `defer`: compaction
-        that can wait is left for `maintain`.
+        that can wait is left for `maintain`; None: as configured.
 
         ```python
         turn = lcm.turn("chat", [{"role": "user", "content": "What failed?"}], budget=8_000)
         assert turn["receipt"]["ingested"] == 1 and not turn["decision"]["due"]
         ```
         """
+        if not isinstance(defer, bool | None):
+            raise LcmError("invalid-input", "`defer` must be True or False")
         intake = {
-            "dialect": dialect,
+            "dialect": dialect or self._dialect,
             "append_mode": append_mode,
             "repeat": repeat,
             "refuse_replay": refuse_replay,
             "family": family,
+            "seq_seen": seq_seen,
         }
         options = {
             "mode": mode,
@@ -82,7 +88,7 @@ class Compacting(Opened):
         }
         moment = self._now(now)
         work = self._work(conversation, budget, options, lambda: moment, retries, timeout_ms)
-        return compaction.turn(work, to_texts(messages), intake, defer)
+        return compaction.turn(work, to_texts(messages), intake, defer, lambda: self._now(now))
 
     @Verb
     def evaluate(

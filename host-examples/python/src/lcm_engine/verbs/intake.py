@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from .. import flows, intake
 from ..flows import Flow
-from ..results import AppendMode, Dialect, Message, Receipt
+from ..results import AppendMode, Dialect, Message, ReadDialect, Receipt
 from ..texts import to_texts
 from ..verb import Opened, Verb
 
@@ -20,18 +20,21 @@ class Intake(Opened):
         conversation: str,
         messages: Iterable[Message],
         *,
-        dialect: Dialect = "lcm",
+        dialect: ReadDialect | None = None,
         append_mode: AppendMode = "transcript",
         repeat: bool = False,
         refuse_replay: bool = False,
         family: str | None = None,
+        seq_seen: int | None = None,
         now: int | None = None,
     ) -> Flow[Receipt]:
         """Stores the newest messages of a conversation that are not stored yet.
 
-        A list that fits into one engine call is compared with the stored tail; a longer list is
-        ingested (see `ingest`). With the `append_mode` `new` every message is new unless its id or
-        event key is stored. `repeat`: the call repeats a call whose outcome is unknown.
+        The list, whole or its end, is compared with the stored messages by what it says. With the
+        `append_mode` `new` every message is new unless its id or event key is stored.
+        `seq_seen`: the `seq_seen` of the caller's last receipt; if the list goes another way, what
+        it no longer has is set aside only if the caller has seen all of it. `repeat`: the call
+        repeats a call whose outcome is unknown.
         `refuse_replay`: a likely replay is an error (`exists`) instead of a warning.
 
         ```python
@@ -42,11 +45,12 @@ class Intake(Opened):
         task = {
             "task": "append",
             "conversation": conversation,
-            "dialect": dialect,
+            "dialect": dialect or self._dialect,
             "append_mode": append_mode,
             "repeat": repeat,
             "refuse_replay": refuse_replay,
             "family": family,
+            "seq_seen": seq_seen,
         }
         return intake.intake(task, to_texts(messages), self._now(now))
 
@@ -56,9 +60,10 @@ class Intake(Opened):
         conversation: str,
         messages: Iterable[Message],
         *,
-        dialect: Dialect = "lcm",
+        dialect: ReadDialect | None = None,
         refuse_replay: bool = False,
         family: str | None = None,
+        seq_seen: int | None = None,
         now: int | None = None,
     ) -> Flow[Receipt]:
         """Stores the missing messages of a whole transcript of any length.
@@ -72,14 +77,17 @@ class Intake(Opened):
         task = {
             "task": "ingest",
             "conversation": conversation,
-            "dialect": dialect,
+            "dialect": dialect or self._dialect,
             "refuse_replay": refuse_replay,
             "family": family,
+            "seq_seen": seq_seen,
         }
         return intake.intake(task, to_texts(messages), self._now(now))
 
     @Verb
-    def estimate(self, messages: Iterable[Message], *, dialect: Dialect = "lcm") -> Flow[int]:
+    def estimate(
+        self, messages: Iterable[Message], *, dialect: ReadDialect | None = None
+    ) -> Flow[int]:
         """Estimates the tokens of messages that are sent beside the context; stores nothing.
 
         ```python
@@ -87,10 +95,12 @@ class Intake(Opened):
         assert 0 < tokens < 20
         ```
         """
-        return flows.estimate(dialect, to_texts(messages))
+        return flows.estimate(dialect or self._dialect, to_texts(messages))
 
     @Verb
-    def validate(self, messages: Iterable[Message], dialect: Dialect) -> Flow[list[str]]:
+    def validate(
+        self, messages: Iterable[Message], dialect: Dialect | None = None
+    ) -> Flow[list[str]]:
         """Returns the reasons why the provider of `dialect` would refuse messages, a line each.
 
         ```python
@@ -98,4 +108,4 @@ class Intake(Opened):
         assert refusals == ["messages[0]: blank content"]
         ```
         """
-        return flows.validate(dialect, to_texts(messages))
+        return flows.validate(dialect or self._dialect, to_texts(messages))

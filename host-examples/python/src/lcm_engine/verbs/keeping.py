@@ -18,6 +18,7 @@ from ..results import (
     ImportReport,
     ListedItem,
     ListingKind,
+    LiveAnswer,
     NewSessionAnswer,
     ResetAnswer,
     StatusReport,
@@ -34,14 +35,14 @@ class Keeping(Opened):
     def configure(self, config: Configuration) -> Flow[ConfigurationReport]:
         """Replaces the configuration, including values of the environment.
 
-        The report lists the treatment of each key.
+        The report lists the treatment of each key. The store stays the one that was opened.
 
         ```python
         report = lcm.configure({"enabled": True})
         assert report["accepted"] == ["enabled"]
         ```
         """
-        return flows.configure(to_json(dict(config), "config"), self._reconfigure)
+        return flows.configure(to_json(dict(config), "config"), self._follow)
 
     @Verb
     def version(self) -> Flow[str]:
@@ -80,6 +81,20 @@ class Keeping(Opened):
         """
         arguments = {"family": family, "dry_run": dry_run}
         return paging.life(conversation, "family", arguments, self._now(now))
+
+    @Verb
+    def live(self, family: str) -> Flow[LiveAnswer]:
+        """Finds the conversation of a family that is not archived, of several the latest to join.
+
+        `conversation` of the answer is None when all are archived.
+
+        ```python
+        lcm.family("chat", "orchard")
+        fresh = lcm.reset("chat")["conversation"]
+        assert lcm.live("orchard")["conversation"] == fresh
+        ```
+        """
+        return paging.life("", "live", {"family": family}, self._now(None))
 
     @Verb
     def reset(

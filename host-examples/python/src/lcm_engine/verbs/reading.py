@@ -48,7 +48,7 @@ class Reading(Opened):
         conversation: str,
         budget: int,
         *,
-        dialect: Dialect = "lcm",
+        dialect: Dialect | None = None,
         policy: EvictionPolicy | None = None,
         prompt: str | None = None,
         reserve_tokens: int = 0,
@@ -77,7 +77,9 @@ class Reading(Opened):
             "previous": previous,
             "explain": explain,
         }
-        return flows.assemble(conversation, budget, dialect, options, self._now(now))
+        return flows.assemble(
+            conversation, budget, dialect or self._dialect, options, self._now(now)
+        )
 
     @Verb
     def describe(
@@ -425,7 +427,7 @@ class Reading(Opened):
     @Verb
     def tools(
         self,
-        dialect: Dialect = "lcm",
+        dialect: Dialect | None = None,
         *,
         grant: str | None = None,
         scope: ToolScope | None = None,
@@ -440,17 +442,19 @@ class Reading(Opened):
         ```
         """
         access: Fields = {"grant": grant, "scope": self._scope if scope is None else scope}
-        return flows.parsed("tools.definitions", {"dialect": dialect} | access)
+        return flows.parsed(
+            "tools.definitions", {"dialect": dialect or self._dialect} | access
+        )
 
     @Verb
-    def instructions(self, dialect: Dialect = "lcm", has_summaries: bool = True) -> Flow[str]:
+    def instructions(self, dialect: Dialect | None = None, has_summaries: bool = True) -> Flow[str]:
         """Returns a text for the system prompt that says when to use the tools.
 
         ```python
         assert "lcm_grep" in lcm.instructions()
         ```
         """
-        arguments = {"dialect": dialect, "has_summaries": has_summaries}
+        arguments = {"dialect": dialect or self._dialect, "has_summaries": has_summaries}
         return flows.called("tools.instructions", arguments)
 
     @Verb

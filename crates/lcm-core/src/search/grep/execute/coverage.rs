@@ -30,7 +30,8 @@ pub(super) fn is_limited(conversation: &SearchedConversation, corpus: Corpus) ->
 ///
 /// # Errors
 ///
-/// `conflict`: the conversation has changed; `corrupt`: the index is damaged; errors of the store.
+/// `conflict`: the conversation has changed; `corrupt`: the index is damaged; `unsupported`: a
+/// record has a newer format; errors of the store.
 pub(super) fn check_coverage(
     session: &mut StoreSession<'_>,
     (conversation, index): (&SearchedConversation, &SearchIndex),

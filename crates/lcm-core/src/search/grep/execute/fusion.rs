@@ -88,13 +88,16 @@ impl<'s> VectorSearch<'s> {
         Self { context, query, vector, scorer, bytes_left, notes: Vec::new() }
     }
 
-    /// Returns at most [`FUSED_HITS_MAX`] nearest documents, nearest first.
+    /// Returns at most [`FUSED_HITS_MAX`] nearest documents, nearest first. A document whose cosine
+    /// is not positive is never returned.
     ///
     /// # Errors
     ///
-    /// `invalid-input`: all stored vectors have other dimensions or another model; `conflict`: a
-    /// conversation or its vectors changed during the call; `corrupt`: a vector or the index is
-    /// damaged; errors of the store.
+    /// - `invalid-input`: all stored vectors have other dimensions or another model.
+    /// - `conflict`: a conversation or its vectors changed during the call.
+    /// - `corrupt`: a vector or the index is damaged.
+    /// - `unsupported`: a record has a newer format.
+    /// - errors of the store.
     pub(super) fn find_nearest(
         &mut self,
         session: &mut StoreSession<'_>,
@@ -123,7 +126,13 @@ impl<'s> VectorSearch<'s> {
         Ok(hits)
     }
 
-    /// Reads the vector records whose dimensions and model fit the query vector.
+    /// Reads the vector records whose dimensions and model fit the query vector. Adds the note
+    /// `vectors-limited` if some records do not fit, and `vectors-absent` if no vectors are stored.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input`: there are vectors, but none with these dimensions and model; `corrupt`: a
+    /// record is damaged; `unsupported`: a record has a newer format; errors of the store.
     fn read_fitting_vectors(
         &mut self,
         session: &mut StoreSession<'_>,

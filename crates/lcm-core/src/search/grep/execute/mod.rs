@@ -40,9 +40,10 @@ use lcm_text::base::{error::Result, int};
 /// # Errors
 ///
 /// `limit-exceeded`: the regular expression, an excluded phrase or a speaker filter costs too much.
-/// `invalid-input`: `start` is not a cursor, or no stored vector is comparable with `vector`.
-/// `not-found`: the query does not search the document of `start`. `conflict`: the conversation has
-/// changed. `corrupt`: a record or the index is damaged. Errors of the store.
+/// `invalid-input`: `start` is not a cursor, the query does not search the document of `start`, or
+/// no stored vector is comparable with `vector`. `conflict`: the conversation has changed.
+/// `corrupt`: a record or the index is damaged; `unsupported`: a record has a newer format. Errors
+/// of the store.
 pub(super) fn execute_query(
     session: &mut StoreSession<'_>,
     context: &GrepContext<'_>,

@@ -27,17 +27,22 @@ use lcm_text::base::{error::Result, int, sort};
 
 /// Scans documents with a regular expression until all are scanned or the step budget is spent.
 ///
-/// Conversations come in a fixed order; in each, messages from last to first, then summaries.
-/// A complete scan returns the newest matches. A page (the scan stopped, or `start` was given)
-/// returns the first matches in scan order, so that the next page begins behind them. An agent's
-/// own searches come last among the newest, and are left out of a page.
+/// Conversations come in a fixed order. In each conversation, messages come from last to first,
+/// then summaries from last to first. A complete scan returns the newest matches. A page (the scan
+/// stopped, or `start` was given) returns the first matches in scan order, so that the next page
+/// begins behind them. An agent's own searches come last among the newest, and are left out of a
+/// page.
 ///
 /// # Errors
 ///
-/// `limit-exceeded`: the regular expression exceeds its steps in the first step; `invalid-input`:
-/// `start` is not a cursor; `not-found`: the query does not search the document of `start`;
-/// `conflict`: the conversation has changed; `corrupt`: a record or the index is damaged; errors of
-/// the store.
+/// - `limit-exceeded`: the regular expression spends its step budget before one step of the scan is
+///   finished.
+/// - `invalid-input`: `start` is not a cursor, or the query does not search the document of
+///   `start`.
+/// - `conflict`: the conversation has changed.
+/// - `corrupt`: a record or the index is damaged.
+/// - `unsupported`: a record has a newer format.
+/// - Errors of the store.
 pub(super) fn scan_with_regex(
     session: &mut StoreSession<'_>,
     context: &GrepContext<'_>,

@@ -45,7 +45,8 @@ pub(super) struct GatheredCorpus {
 /// # Errors
 ///
 /// `limit-exceeded`: an excluded phrase costs too much; `conflict`: the conversation has changed;
-/// `corrupt`: the index is damaged; errors of the store.
+/// `corrupt`: the index is damaged; `unsupported`: a record has a newer format; errors of the
+/// store.
 pub(super) fn gather_corpora(
     session: &mut StoreSession<'_>,
     context: &GrepContext<'_>,
@@ -73,7 +74,8 @@ pub(super) fn gather_corpora(
 ///
 /// # Errors
 ///
-/// `conflict`: the conversation has changed; `corrupt`: the index is damaged; errors of the store.
+/// `conflict`: the conversation has changed; `corrupt`: the index is damaged; `unsupported`: a
+/// record has a newer format; errors of the store.
 pub(super) fn rank_all_corpora(
     session: &mut StoreSession<'_>,
     context: &GrepContext<'_>,
@@ -173,11 +175,13 @@ fn select_best(
     Ok(score::select_top(&mut rows().zip(times).map(rank), bounds.limit))
 }
 
-/// Adds a note if some messages were indexed only in part. For a query that found nothing.
+/// Adds the note `partly-read` if some messages were indexed only in part. Called after a query
+/// found nothing.
 ///
 /// # Errors
 ///
-/// `conflict`: the conversation has changed; `corrupt`: the index is damaged; errors of the store.
+/// `conflict`: the conversation has changed; `corrupt`: the index is damaged; `unsupported`: a
+/// record has a newer format; errors of the store.
 pub(super) fn note_partial_reads(
     session: &mut StoreSession<'_>,
     context: &GrepContext<'_>,

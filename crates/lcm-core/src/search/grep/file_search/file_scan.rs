@@ -26,20 +26,21 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// Bytes that one query may scan in files: stored payload text, and the costs below. The scan of
-/// messages has its own limit: the steps of the regular expression.
+/// Byte limit of the file scan of one query. The stored text of a scanned payload takes its bytes
+/// from the limit, each message and each record also a cost below. The scan of messages has another
+/// limit: the steps of the regular expression.
 const SCAN_BYTES_MAX: u64 = 3 << 20;
-/// Bytes of the limit that looking up the payloads of a message costs, beside the bytes of its
-/// text.
+/// Bytes that the lookup of one message's payloads takes from the limit, besides the bytes of the
+/// message's text.
 const MESSAGE_COST_BYTES: u64 = 4 << 10;
-/// Bytes of the limit that reading a payload record costs.
+/// Bytes that each scanned file takes from the limit for its record, besides the bytes of its text.
 const RECORD_COST_BYTES: u64 = 1 << 10;
 /// Most messages whose payloads are looked up together.
 const MESSAGES_PER_STEP: usize = 16;
 /// Most payload records read in one call.
 const RECORDS_PER_READ: usize = 64;
-/// Least bytes of text between a seek point and the first searched byte: a match needs the text
-/// before it for word boundaries. Without such a seek point, the file is read from its beginning.
+/// Least bytes of text between a seek point and the first searched byte: word boundaries depend on
+/// the text before a match. Without such a seek point, the file is read from its beginning.
 const CONTEXT_BYTES: u64 = 1 << 10;
 
 /// A message that holds at least one payload.
@@ -57,7 +58,7 @@ pub(super) struct FileScanStart {
     pub(super) seq: u64,
     /// Id of the file at which the scan begins; `None`: the first file of the message.
     pub(super) id: Option<[u8; 8]>,
-    /// Byte of the text of the file.
+    /// Byte of the file's decoded text at which the scan begins; 0 if `id` is `None`.
     pub(super) byte: u64,
 }
 
@@ -88,12 +89,12 @@ pub(super) struct FileScan<'q> {
     matching_messages: Vec<(usize, u64)>,
     /// Conversations for which `earlier_mentions` was read.
     loaded_conversations: Vec<usize>,
-    /// Payload ids in up to 512 messages of a conversation before `first_holder`: conversation
-    /// number, seq and id.
+    /// Payload ids that messages before `first_holder` contain: conversation number, seq and id. Of
+    /// each conversation, at most 512 messages are read, and only when a file needs them.
     earlier_mentions: Vec<(usize, u64, [u8; 8])>,
-    /// Files whose newest holder does not match the filters, and that this call already reached at
-    /// an older holder: scanned there, or skipped because an earlier page reached them. Further
-    /// holders skip them.
+    /// Files that the scan reached at an older holder, because their newest holder does not match
+    /// the filters. Such a file was scanned at the older holder, or skipped because an earlier page
+    /// reached the file. At further holders the scan skips the file.
     scanned_files: Vec<(usize, [u8; 8])>,
     /// Bytes of the limit that are left.
     bytes_left: u64,
@@ -184,8 +185,9 @@ impl<'q> FileScan<'q> {
         Ok(())
     }
 
-    /// Reads the payload ids of these messages, at least of one, until the byte limit is reached.
-    /// Stops at a message that is not in `placed`.
+    /// Reads the payload ids of these messages until the byte limit is reached, but of at least one
+    /// message. Stops at a message that is not in `placed`. If the query names files, keeps only
+    /// the ids of these files.
     fn read_payload_ids<'p>(
         &mut self,
         session: &mut StoreSession<'_>,
@@ -214,8 +216,8 @@ impl<'q> FileScan<'q> {
         Ok(steps)
     }
 
-    /// Scans the files of these messages. Returns `true` if the scan stopped in a file before its
-    /// end.
+    /// Scans the files of these messages. Returns `true` if the scan stopped at a byte of a file;
+    /// `results.next_cursor` then names file and byte.
     fn scan_files(
         &mut self,
         session: &mut StoreSession<'_>,
@@ -256,11 +258,14 @@ impl<'q> FileScan<'q> {
         Ok(false)
     }
 
-    /// Returns whether a message is the newest matching message that holds the file.
+    /// Returns whether the file is scanned at this message: whether the message is the newest
+    /// matching message that holds the file.
     ///
-    /// The payload record names the newest message of the conversation that holds the file. If this
-    /// newest message matches, no other message is checked. It does not match if a grant excludes
-    /// the message, or a filter or the time window does.
+    /// The payload record names the newest holder, the newest message of the conversation that
+    /// holds the file. If the newest holder matches, the file is scanned there only. If a grant, a
+    /// filter or the time window excludes the newest holder, the file is scanned at the first older
+    /// holder that the scan reaches. Then the file is not scanned again, neither in this call nor
+    /// on later pages. At a message that only names the file, the file is never scanned.
     fn is_newest_holder(
         &mut self,
         session: &mut StoreSession<'_>,
@@ -320,8 +325,9 @@ impl<'q> FileScan<'q> {
         Some(if is_there { start.byte } else { 0 })
     }
 
-    /// Scans a file from `search_from` on. Returns the byte at which the scan stopped, or `None` if
-    /// no later passage is needed; and whether the file has more passages than were kept.
+    /// Scans a file from `search_from` on. Returns the byte at which the scan stopped, and whether
+    /// the file has more passages than were kept. `None` in place of the byte: no later passage is
+    /// needed. If no bytes of the limit are left, nothing is read and the byte is `search_from`.
     fn scan_file(
         &mut self,
         session: &mut StoreSession<'_>,

@@ -44,8 +44,8 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// A file that the query names, and the newest message that holds the file, whether the message may
-/// be found or not.
+/// A file that the query names. `seq` is the newest message that holds the file; filters or the
+/// grant may exclude this message from the search.
 struct NamedFile {
     conversation_number: usize,
     seq: u64,
@@ -56,10 +56,15 @@ struct NamedFile {
 ///
 /// # Errors
 ///
-/// `not-found`: a named file does not exist, or the cursor does not belong to the query.
-/// `limit-exceeded`: the regular expression exceeds its steps in the first file, or a filter costs
-/// too much. `conflict`: the conversation has changed. `corrupt`: a record or the index is damaged.
-/// Errors of the store.
+/// - `not-found`: a named file, or the file of the cursor, does not exist in the searched
+///   conversations.
+/// - `invalid-input`: the filters exclude the message or the file of the cursor.
+/// - `limit-exceeded`: the regular expression exceeds its steps in the first file, or a filter
+///   costs too much.
+/// - `conflict`: the conversation has changed.
+/// - `corrupt`: a record or the index is damaged.
+/// - `unsupported`: a record has a newer format.
+/// - Errors of the store.
 pub(super) fn search_files(
     session: &mut StoreSession<'_>,
     context: &GrepContext<'_>,
@@ -109,7 +114,8 @@ pub(super) fn search_files(
 }
 
 /// Lists the messages with payloads that match the filters of the query, in scan order: newest
-/// first.
+/// first. With named files, lists only messages of conversations that hold such a file. If the
+/// newest holder of each named file matches, lists only these holders.
 fn list_holders(
     session: &mut StoreSession<'_>,
     context: &GrepContext<'_>,
@@ -151,7 +157,8 @@ fn list_holders(
 ///
 /// # Errors
 ///
-/// `not-found`: a name is found in no conversation; `conflict`; `corrupt`; errors of the store.
+/// `not-found`: a name is found in no conversation; `conflict`: a conversation has changed;
+/// `corrupt`: a record is damaged; `unsupported`: a record has a newer format; errors of the store.
 fn resolve_files(
     session: &mut StoreSession<'_>,
     conversations: &[SearchedConversation],
@@ -190,8 +197,8 @@ fn resolve_files(
     Ok(out)
 }
 
-/// Finds the position of the cursor; `None`: the query has no cursor, so the scan begins with the
-/// newest message.
+/// Finds the position at which the scan begins, from the cursor or from `start_byte`. `None`: the
+/// query has neither, so the scan begins with the newest message.
 fn resolve_start(
     session: &mut StoreSession<'_>,
     conversations: &[SearchedConversation],

@@ -15,8 +15,9 @@ use super::{
 use crate::storage::{
     call::Call,
     changes::Changes,
+    clock::{Clock, ClockReading, STEP_BACK_MS_MAX, TICKS_MAX},
     codec,
-    head::{LoadedHead, deletion_error},
+    head::{ConversationHead, JournalAction, LoadedHead, deletion_error},
     keys::ConversationKeys,
     links::ConversationLinks,
     store_session::StoreSession,
@@ -27,7 +28,6 @@ use lcm_text::{
         error::{Error, Result},
         int,
         json::{JsonFields, JsonWriter},
-        time,
     },
     config::Config,
     types::api::Timestamp,
@@ -66,7 +66,9 @@ impl GrantRequest {
     }
 }
 
-/// Reads an optional list of 1 to `count_max` ids and drops repetitions before counting.
+/// Reads an optional list of 1 to `count_max` ids and drops repetitions before counting. `None`:
+/// the field is absent or no list of strings. A list of another length is returned, and `fields`
+/// keeps the fault.
 fn read_id_list(fields: &mut JsonFields<'_>, key: &str, count_max: usize) -> Option<Vec<String>> {
     let mut distinct: Vec<String> = Vec::new();
     for text in fields.take_optional_texts(key)? {
@@ -80,7 +82,8 @@ fn read_id_list(fields: &mut JsonFields<'_>, key: &str, count_max: usize) -> Opt
     Some(distinct)
 }
 
-/// Reads an optional number from 1 to `max`.
+/// Reads an optional number from 1 to `max`. `None`: the field is absent or no number. A number out
+/// of bounds is returned, and `fields` keeps the fault.
 fn read_limit(fields: &mut JsonFields<'_>, key: &str, max: u64) -> Option<u64> {
     let number = fields.take_optional_u64(key)?;
     if number == 0 || number > max {
@@ -92,6 +95,8 @@ fn read_limit(fields: &mut JsonFields<'_>, key: &str, max: u64) -> Option<u64> {
 /// A conversation that a new grant covers.
 struct CoveredConversation {
     keys: ConversationKeys,
+    /// The clocks of its grants record and of its head at the time of the call.
+    clocks: [ClockReading; 2],
     /// The grants record, with its encoded value (`None`: absent). The outer `None`: the
     /// conversation issues the new grant, so its record needs no reference.
     record: Option<(GrantRecord, Option<Vec<u8>>)>,
@@ -99,11 +104,18 @@ struct CoveredConversation {
 
 /// Creates a grant and returns the grant as JSON.
 ///
+/// Absent conversations are those of the parent grant; without a parent, the conversation of the
+/// call. A depth or a number of tokens that exceeds the parent's is lowered.
+///
 /// # Errors
 ///
-/// `invalid-input`: a limit is out of bounds; `not-found`: a conversation or summary does not
-/// exist; `limit-exceeded`: there are too many grants; `denied`: the parent grant is not valid or
-/// does not allow the limits; `conflict`; errors of the store.
+/// - `invalid-input`: a limit is out of bounds.
+/// - `not-found`: a conversation or summary does not exist.
+/// - `limit-exceeded`: there are too many grants.
+/// - `denied`: a conversation is being deleted; or the parent grant is not valid, has a depth of 1
+///   or no tokens left, or does not cover a conversation or summary.
+/// - `conflict`: another call committed first.
+/// - Errors of the store.
 pub(crate) fn create_grant(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -133,28 +145,31 @@ pub(crate) fn create_grant(
         ConversationLinks::read(session, call, names.iter().map(String::as_str))
     })?;
     let issuer = ConversationKeys::new(issuer)?.conversation_hash();
-    let mut covered = load_conversations(session, &names, issuer)?;
+    let mut covered = load_conversations(session, &names, issuer, now)?;
     grant.conversations = covered.iter().map(|one| one.keys.conversation_hash()).collect();
     grant.summaries = resolve_summaries(session, &request, &covered, parent.as_ref())?;
-    let LoadedGrants { keys, bytes, mut grants, now, .. } = match parent {
+    let LoadedGrants { keys, loaded, bytes, mut grants, clock, head_clock } = match parent {
         Some(parent) => parent.record,
         None => own,
     };
+    grants.clock = clock.clock;
     grant.issued_at = now;
-    let ttl_ms = request.ttl_ms.unwrap_or(TTL_MS_DEFAULT);
-    grant.expires_at = grant.expires_at.min(now.saturating_add(ttl_ms)).min(time::MS_MAX);
-    let index = insert_grant(&mut grants, grant, &keys, now)?;
+    grant.set_end(request.ttl_ms.unwrap_or(TTL_MS_DEFAULT), &clock, &head_clock);
+    let left_ms = grant.expires_at.saturating_sub(clock.ticks);
+    let index = insert_grant(&mut grants, grant, &keys, [&clock, &head_clock])?;
     let Some(grant) = grants.own_grants.get(index) else {
         return Err(Error::corrupt_store("the new grant is missing in its record"));
     };
-    let (id, expires_at) = (grant.id, grant.expires_at);
-    let answer = build_object(&grants, grant, &names).end_object();
+    let id = grant.id;
+    let answer = build_object(&grants, head_clock.clock, grant, &names).end_object();
     let mut changes = Changes::default();
     links.add_to(&mut changes)?;
-    grants.write_to(&keys, now, bytes, &mut changes)?;
+    store_head_clock(call, loaded, &head_clock, &mut changes)?;
+    grants.write_to(&keys, clock.clock, bytes, &mut changes)?;
     for conversation in &mut covered {
         let Some((mut grants, bytes)) = conversation.record.take() else { continue };
-        grants.remove_expired(now);
+        let [clock, head_clock] = conversation.clocks;
+        grants.remove_expired(&clock, &head_clock);
         if grants.foreign_grants.len() >= FOREIGN_GRANTS_MAX {
             return Err(Error::limit_exceeded(format_args!(
                 "`conversations` must name conversations that fewer than {FOREIGN_GRANTS_MAX} \
@@ -164,12 +179,31 @@ pub(crate) fn create_grant(
         grants.foreign_grants.push(ForeignGrant {
             id,
             conversation: keys.conversation_hash(),
-            expires_at,
+            expires_at: clock.deadline_after(left_ms),
         });
-        grants.write_to(&conversation.keys, now, bytes, &mut changes)?;
+        grants.write_to(&conversation.keys, clock.clock, bytes, &mut changes)?;
     }
     session.commit_changes(&changes)?;
     Ok(answer)
+}
+
+/// Adds the clock to the head of the issuer if the head is behind or ahead by more than five
+/// minutes. So the first call after a step back, of whatever kind, is one from which the grant
+/// ends.
+fn store_head_clock(
+    call: Call<'_>,
+    loaded: LoadedHead,
+    clock: &ClockReading,
+    changes: &mut Changes,
+) -> Result<()> {
+    let is_behind = clock.clock.time > loaded.head.clock.time.saturating_add(STEP_BACK_MS_MAX);
+    if !is_behind && clock.step_back_ms == 0 {
+        return Ok(());
+    }
+    let issuer = loaded.head.conversation.clone();
+    call.with_conversation(&issuer, |call| {
+        loaded.append_changes(call, JournalAction::Clock, changes).map(drop)
+    })
 }
 
 /// Derives the limits of a new grant from the request, the defaults and the parent grant.
@@ -181,7 +215,7 @@ fn derive_limits(
     let default = u64::from(config.expand_tokens_max.min(TOKENS_MAX));
     let mut depth_max = request.depth_max.unwrap_or(DEPTH_DEFAULT.into());
     let mut tokens_max = request.tokens_max.unwrap_or(default);
-    let (mut inherits_from, mut expires_at) = (None, time::MS_MAX);
+    let (mut inherits_from, mut expires_at, mut head_expires_at) = (None, TICKS_MAX, TICKS_MAX);
     if let Some(parent) = parent {
         parent.ensure_tokens_left()?;
         let parent_depth = u64::from(parent.depth_max() - 1);
@@ -192,12 +226,14 @@ fn derive_limits(
         tokens_max = tokens_max.min(parent.tokens_left().into());
         let grant = parent.granted_record()?;
         (inherits_from, expires_at) = (Some(grant.id), grant.expires_at);
+        head_expires_at = grant.head_expires_at;
     }
     Ok(Grant {
         id: [0; 8],
         inherits_from,
         issued_at: 0,
         expires_at,
+        head_expires_at,
         revoked: false,
         depth_max: int::saturate_tokens(depth_max),
         tokens_max: int::saturate_tokens(tokens_max),
@@ -213,6 +249,7 @@ fn load_conversations(
     session: &mut StoreSession<'_>,
     names: &[String],
     issuer: [u8; 16],
+    now: Timestamp,
 ) -> Result<Vec<CoveredConversation>> {
     let mut wanted = Vec::new();
     for name in names {
@@ -229,15 +266,11 @@ fn load_conversations(
             return Err(deletion_error(name));
         }
         let keys = ConversationKeys::new(name)?;
-        let record = if keys.conversation_hash() == issuer {
-            None
-        } else {
-            Some((
-                GrantRecord::decode_or_default(&keys.grants_key(), bytes.as_deref())?,
-                bytes.clone(),
-            ))
-        };
-        covered.push(CoveredConversation { keys, record });
+        let head: ConversationHead = codec::decode(&keys.head_key(), head)?;
+        let grants = GrantRecord::decode_or_default(&keys.grants_key(), bytes.as_deref())?;
+        let clocks = [grants.clock.read_at(now), head.clock.read_at(now)];
+        let record = (keys.conversation_hash() != issuer).then(|| (grants, bytes.clone()));
+        covered.push(CoveredConversation { keys, clocks, record });
     }
     Ok(covered)
 }
@@ -286,8 +319,8 @@ fn resolve_summaries(
     }
 }
 
-/// Returns the summaries that the parent grant names in the conversations of the new grant; `None`:
-/// there is no parent, or the parent names no summaries.
+/// Returns the summaries that the parent grant names in the conversations of the new grant. `None`:
+/// there is no parent, or the parent covers all summaries.
 fn inherit_summaries(
     conversations: &[CoveredConversation],
     parent: Option<&GrantAccess>,
@@ -315,9 +348,9 @@ fn insert_grant(
     grants: &mut GrantRecord,
     mut grant: Grant,
     keys: &ConversationKeys,
-    now: Timestamp,
+    [clock, head_clock]: [&ClockReading; 2],
 ) -> Result<usize> {
-    grants.remove_expired(now);
+    grants.remove_expired(clock, head_clock);
     if grants.own_grants.len() >= GRANTS_MAX {
         let are_valid: Vec<bool> =
             (0..grants.own_grants.len()).map(|index| !grants.is_revoked(index)).collect();
@@ -344,12 +377,17 @@ fn insert_grant(
 }
 
 /// Returns a grant as JSON, with the ids of its conversations.
-fn build_object(grants: &GrantRecord, grant: &Grant, conversations: &[String]) -> JsonWriter {
+fn build_object(
+    grants: &GrantRecord,
+    head_clock: Clock,
+    grant: &Grant,
+    conversations: &[String],
+) -> JsonWriter {
     let left = grants.find_index(grant.id).map_or(0, |at| grants.tokens_left(at));
     let mut w = JsonWriter::new_object();
     w.add_texts("conversations", conversations);
     w.add_number("depth_max", grant.depth_max.into());
-    w.add_time("expires_at", grant.expires_at);
+    w.add_time("expires_at", grant.end_time(grants.clock, head_clock));
     w.add_text("id", &grant_name(grant.id));
     w.add_time("issued_at", grant.issued_at);
     w.add_optional_text("parent", grant.inherits_from.map(grant_name).as_deref());
@@ -371,8 +409,8 @@ fn build_object(grants: &GrantRecord, grant: &Grant, conversations: &[String]) -
 ///
 /// # Errors
 ///
-/// `not-found`: the conversation neither issued the grant nor is covered by it; `conflict`; errors
-/// of the store.
+/// `not-found`: the grant was removed after it expired, or the conversation neither issued the
+/// grant nor is covered by it; `conflict`: another call committed first; errors of the store.
 pub(crate) fn revoke_grant(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -380,24 +418,26 @@ pub(crate) fn revoke_grant(
 ) -> Result<()> {
     let found = LoadedGrants::find_grant(session, call.conversation, grant, call.now)?;
     let Some((record, index)) = found else {
+        LoadedHead::open_existing(session, call)?;
         return Err(Error::not_found(format_args!(
             "this conversation neither issued the grant `{grant}` nor is covered by it; an expired \
              grant needs no revocation"
         )));
     };
-    let LoadedGrants { keys, bytes, mut grants, now, .. } = record;
+    let LoadedGrants { keys, bytes, mut grants, clock, .. } = record;
     match grants.own_grants.get_mut(index) {
         Some(grant) if !grant.revoked => grant.revoked = true,
         _ => return Ok(()),
     }
     let mut changes = Changes::default();
-    grants.write_to(&keys, now, bytes, &mut changes)?;
+    grants.write_to(&keys, clock.clock, bytes, &mut changes)?;
     session.commit_changes(&changes)
 }
 
-/// Removes what names a deleted conversation from the record of another one: the grants that cover
-/// the deleted conversation, the grants that inherit from them, and the references to grants that
-/// the deleted conversation issued. Returns the record if it changed.
+/// Removes from the grants record of another conversation all entries that name a deleted
+/// conversation. These entries are the grants that cover the deleted conversation, the grants that
+/// inherit from those grants, and the references to grants that the deleted conversation issued.
+/// Returns the changed record; `None`: no entry was removed.
 pub(crate) fn forget_conversation(
     mut record: GrantRecord,
     deleted: [u8; 16],
@@ -422,14 +462,16 @@ pub(crate) fn forget_conversation(
 ///
 /// # Errors
 ///
-/// `not-found`: the conversation does not exist; errors of the store.
+/// `not-found`: the conversation does not exist; `denied`: the conversation is being deleted;
+/// errors of the store.
 pub(crate) fn list_grants(session: &mut StoreSession<'_>, call: Call<'_>) -> Result<JsonWriter> {
     let record = LoadedGrants::read(session, call.conversation, 0)?;
     record.loaded.ensure_exists()?;
+    let head_clock = record.loaded.head.clock;
     let mut items = JsonWriter::new_array();
     for grant in &record.grants.own_grants {
         let conversations = conversation_names(session, &grant.conversations)?;
-        items.push_object(build_object(&record.grants, grant, &conversations));
+        items.push_object(build_object(&record.grants, head_clock, grant, &conversations));
     }
     Ok(items)
 }

@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::storage::{
     call::Call,
     changes::Changes,
+    clock::{Clock, ClockReading, TICKS_MAX},
     codec::{self, SoundRecord},
     head::LoadedHead,
     keys::ConversationKeys,
@@ -44,7 +45,7 @@ pub(crate) use lifecycle::{create_grant, forget_conversation, list_grants, revok
 const GRANTS_MAX: usize = 64;
 /// Most grants of other conversations that cover one conversation.
 const FOREIGN_GRANTS_MAX: usize = 256;
-/// Most conversations that a grant covers, because each costs a search.
+/// Most conversations that a grant covers, because each conversation costs a search.
 const CONVERSATIONS_MAX: usize = 16;
 /// Most summaries that a grant names.
 const SUMMARIES_MAX: usize = 64;
@@ -66,8 +67,8 @@ const NAMED_MAX: usize = 8;
 pub(crate) struct GrantRecord {
     /// Number of grants that the conversation ever issued.
     issued_count: u64,
-    /// Greatest effective time of a commit that wrote this record.
-    time: Timestamp,
+    /// Clock of the commits that wrote this record, by which its grants end.
+    clock: Clock,
     /// Grants that the conversation issued, without removed ones; each grant follows its parent.
     own_grants: Vec<Grant>,
     /// References to grants of other conversations that cover this conversation.
@@ -80,7 +81,8 @@ struct ForeignGrant {
     id: [u8; 8],
     /// Hash of the issuing conversation.
     conversation: [u8; 16],
-    expires_at: Timestamp,
+    /// End of the grant, in ticks of this record.
+    expires_at: u64,
 }
 
 /// The record of one grant.
@@ -90,8 +92,11 @@ struct Grant {
     /// Id of the parent grant; `None`: the grant has no parent.
     inherits_from: Option<[u8; 8]>,
     issued_at: Timestamp,
-    /// Time from which the grant is invalid.
-    expires_at: Timestamp,
+    /// Ticks of the record from which the grant is invalid.
+    expires_at: u64,
+    /// Ticks of the issuer's head from which the grant is invalid: a step back of the clock may be
+    /// stored with either record first.
+    head_expires_at: u64,
     /// Whether this grant itself was revoked; grants that inherit from it are not marked.
     revoked: bool,
     /// Most steps down the sources in one expansion.
@@ -122,10 +127,10 @@ impl SoundRecord for GrantRecord {
             grant.inherits_from.is_none_or(|parent| before.any(|grant| grant.id == parent))
         };
         codec::are_countable(&[self.issued_count])
-            && self.time <= time::MS_MAX
+            && self.clock.is_sound()
             && self.own_grants.len() <= GRANTS_MAX
             && self.foreign_grants.len() <= FOREIGN_GRANTS_MAX
-            && self.foreign_grants.iter().all(|one| one.expires_at <= time::MS_MAX)
+            && self.foreign_grants.iter().all(|one| one.expires_at <= TICKS_MAX)
             && self
                 .own_grants
                 .iter()
@@ -138,8 +143,8 @@ impl SoundRecord for Grant {
     fn is_sound(&self) -> bool {
         let covered = self.summaries.as_deref().unwrap_or(&[]);
         let count = int::to_u32(self.conversations.len());
-        self.issued_at <= self.expires_at
-            && self.expires_at <= time::MS_MAX
+        self.issued_at <= time::MS_MAX
+            && self.expires_at.max(self.head_expires_at) <= TICKS_MAX
             && (1..=DEPTH_MAX).contains(&self.depth_max)
             && (1..=TOKENS_MAX).contains(&self.tokens_max)
             && self.tokens_spent <= self.tokens_max
@@ -151,6 +156,24 @@ impl SoundRecord for Grant {
                     && one.seq_first <= one.seq_last
                     && codec::are_countable(&[one.seq_last])
             })
+    }
+}
+
+impl Grant {
+    /// Sets the end, which is not later than it was.
+    fn set_end(&mut self, ttl_ms: u64, clock: &ClockReading, head_clock: &ClockReading) {
+        self.expires_at = self.expires_at.min(clock.deadline_after(ttl_ms));
+        self.head_expires_at = self.head_expires_at.min(head_clock.deadline_after(ttl_ms));
+    }
+
+    /// Returns the end of the grant as a time of the hosts' clock: the earlier by both clocks.
+    fn end_time(&self, clock: Clock, head_clock: Clock) -> Timestamp {
+        clock.to_time(self.expires_at).min(head_clock.to_time(self.head_expires_at))
+    }
+
+    /// Returns whether the grant has ended by one of its clocks.
+    const fn has_expired(&self, clock: &ClockReading, head_clock: &ClockReading) -> bool {
+        self.expires_at <= clock.ticks || self.head_expires_at <= head_clock.ticks
     }
 }
 
@@ -199,10 +222,10 @@ impl GrantRecord {
     /// Removes expired grants and references; returns whether any was removed.
     ///
     /// No grant expires after its parent, so no remaining grant loses its parent.
-    fn remove_expired(&mut self, now: Timestamp) -> bool {
+    fn remove_expired(&mut self, clock: &ClockReading, head_clock: &ClockReading) -> bool {
         let before = self.own_grants.len() + self.foreign_grants.len();
-        self.own_grants.retain(|grant| grant.expires_at > now);
-        self.foreign_grants.retain(|one| one.expires_at > now);
+        self.own_grants.retain(|grant| !grant.has_expired(clock, head_clock));
+        self.foreign_grants.retain(|one| one.expires_at > clock.ticks);
         before != self.own_grants.len() + self.foreign_grants.len()
     }
 
@@ -211,11 +234,11 @@ impl GrantRecord {
     fn write_to(
         mut self,
         keys: &ConversationKeys,
-        now: Timestamp,
+        clock: Clock,
         read_value: Option<Vec<u8>>,
         changes: &mut Changes,
     ) -> Result<()> {
-        self.time = self.time.max(now);
+        self.clock = clock;
         changes.add_guard(Guard { key: keys.grants_key(), value: read_value });
         changes.write_record(&Self::key(keys), &self)?;
         Ok(())
@@ -229,8 +252,10 @@ struct LoadedGrants {
     /// The encoded grants record; `None`: the key is absent.
     bytes: Option<Vec<u8>>,
     grants: GrantRecord,
-    /// The effective time: the latest of the call's, the head's and the record's.
-    now: Timestamp,
+    /// The clock of the record at the time of the call.
+    clock: ClockReading,
+    /// The clock of the head at the time of the call.
+    head_clock: ClockReading,
 }
 
 impl LoadedGrants {
@@ -241,12 +266,13 @@ impl LoadedGrants {
         let (loaded, mut rest) = LoadedHead::read_with_keys(session, &keys, conversation, wanted)?;
         let bytes = rest.pop().flatten();
         let grants = GrantRecord::decode_or_default(&key, bytes.as_deref())?;
-        let now = loaded.effective_time(now)?.max(grants.time);
-        Ok(Self { keys, loaded, bytes, grants, now })
+        let (clock, head_clock) = (grants.clock.read_at(now), loaded.read_clock(now)?);
+        Ok(Self { keys, loaded, bytes, grants, clock, head_clock })
     }
 
     /// Finds a grant: its issuer's record and its index there. `conversation` is the issuer, or
-    /// another conversation that the grant covers. `None`: the record of `conversation` lacks the
+    /// another conversation that the grant covers. `None`: `name` is no grant id, the record of
+    /// `conversation` neither has the grant nor refers to it, or the issuer no longer has the
     /// grant.
     fn find_grant(
         session: &mut StoreSession<'_>,
@@ -331,9 +357,10 @@ impl GrantAccess {
             return Err(denied_error("the grant was revoked; ask for a new grant"));
         }
         let access = Self { record, index };
-        let expires_at = access.granted_record()?.expires_at;
-        if expires_at <= access.record.now {
-            let time = time::iso_millis(expires_at);
+        let (grant, record) = (access.granted_record()?, &access.record);
+        if grant.has_expired(&record.clock, &record.head_clock) {
+            let end = grant.end_time(record.clock.clock, record.head_clock.clock);
+            let time = time::iso_millis(end);
             return Err(denied_error(format_args!(
                 "the grant expired at {time}; ask for a new grant"
             )));
@@ -359,8 +386,9 @@ impl GrantAccess {
         Ok(Some(access))
     }
 
-    /// Returns a hash of what the grant covers. A cursor is bound to the hash, so that a reader
-    /// goes on with another grant for the same content after the tokens of the first are spent.
+    /// Returns a hash of what the grant covers: its conversations and its named summaries. A cursor
+    /// is bound to the hash. When the tokens of one grant are spent, the cursor stays valid with
+    /// another grant that covers the same content.
     pub(crate) fn coverage_hash(&self) -> [u8; 32] {
         let grant = self.record.grants.own_grants.get(self.index);
         let conversations = grant.iter().flat_map(|grant| &grant.conversations);
@@ -403,7 +431,7 @@ impl GrantAccess {
         )))
     }
 
-    /// Reads the ids of the covered conversations.
+    /// Reads the ids of the covered conversations, without those that are being deleted.
     ///
     /// # Errors
     ///
@@ -413,7 +441,8 @@ impl GrantAccess {
     }
 
     /// Returns the covered messages of a covered conversation as ranges of seqs, both ends
-    /// included; `None`: all messages.
+    /// included; `None`: all messages. Callers first check with [`Self::ensure_covers`], because
+    /// another conversation also gives `None`.
     pub(crate) fn covered_spans(&self, keys: &ConversationKeys) -> Option<Vec<(u64, u64)>> {
         let grant = self.record.grants.own_grants.get(self.index)?;
         let covered = grant.summaries.as_deref()?;
@@ -464,8 +493,8 @@ impl GrantAccess {
 
     /// Adds the charge of `tokens` to the changes of a commit.
     ///
-    /// The charge counts for the grant and its ancestors. With 0 tokens only a guard is added, so
-    /// that the commit fails if the grant was revoked meanwhile.
+    /// The charge counts for the grant and its ancestors. With 0 tokens only a guard is added: the
+    /// commit fails if the grants record has changed, for example by a revocation.
     ///
     /// # Errors
     ///
@@ -477,8 +506,9 @@ impl GrantAccess {
                 self.tokens_left()
             )));
         }
-        let LoadedGrants { keys, bytes, mut grants, now, .. } = self.record;
-        if tokens == 0 {
+        let LoadedGrants { keys, bytes, mut grants, clock, .. } = self.record;
+        // A step back of the clock is stored, so that the grant ends.
+        if tokens == 0 && clock.step_back_ms == 0 {
             changes.add_guard(Guard { key: keys.grants_key(), value: bytes });
             return Ok(());
         }
@@ -487,17 +517,17 @@ impl GrantAccess {
                 grant.tokens_spent += tokens;
             }
         }
-        grants.write_to(&keys, now, bytes, changes)
+        grants.write_to(&keys, clock.clock, bytes, changes)
     }
 
-    /// Charges `tokens` in a commit; 0 tokens need no commit.
+    /// Charges `tokens` in a commit; 0 tokens need no commit, unless the clock stepped back.
     ///
     /// # Errors
     ///
     /// `denied`: the grant has fewer tokens left than `tokens`; `conflict`: the record has changed,
     /// and the caller must not return what was read; errors of the store.
     pub(crate) fn commit_charge(self, session: &mut StoreSession<'_>, tokens: u32) -> Result<()> {
-        if tokens == 0 {
+        if tokens == 0 && self.record.clock.step_back_ms == 0 {
             return Ok(());
         }
         let mut changes = Changes::default();
@@ -521,22 +551,25 @@ pub(crate) fn is_within(spans: Option<&[(u64, u64)]>, first: u64, last: u64) -> 
     spans.is_none_or(|spans| spans.iter().any(|span| span.0 <= first && last <= span.1))
 }
 
-/// Returns the changes that remove expired grants and references from a record; they are empty if
-/// none has expired. The command `maintain` commits them.
+/// Returns the changes that remove expired grants and references from a record. The changes are
+/// empty if none has expired, or if there is no record. `head_clock` is the clock of the
+/// conversation. The command `maintain` commits the changes.
 ///
 /// # Errors
 ///
 /// `limit-exceeded`: the record is too large, which its bounds prevent.
 pub(crate) fn remove_expired_grants(
     mut read: GuardedRecord<GrantRecord>,
+    head_clock: &ClockReading,
     now: Timestamp,
 ) -> Result<Changes> {
     let mut changes = Changes::default();
-    if let Some(mut record) = read.record.take()
-        && record.remove_expired(now)
-    {
-        record.time = record.time.max(now);
-        changes.replace_record(&read, &record)?;
+    if let Some(mut record) = read.record.take() {
+        let clock = record.clock.read_at(now);
+        if record.remove_expired(&clock, head_clock) {
+            record.clock = clock.clock;
+            changes.replace_record(&read, &record)?;
+        }
     }
     Ok(changes)
 }
@@ -604,7 +637,8 @@ mod tests {
             id: [number; 8],
             inherits_from: (number > 0).then_some([0; 8]),
             issued_at: time::MS_MAX,
-            expires_at: time::MS_MAX,
+            expires_at: TICKS_MAX,
+            head_expires_at: TICKS_MAX,
             revoked: false,
             depth_max: DEPTH_MAX,
             tokens_max: TOKENS_MAX,
@@ -613,10 +647,10 @@ mod tests {
             summaries: Some(alloc::vec![covered; SUMMARIES_MAX]),
         };
         let elsewhere =
-            ForeignGrant { id: [255; 8], conversation: [255; 16], expires_at: time::MS_MAX };
+            ForeignGrant { id: [255; 8], conversation: [255; 16], expires_at: TICKS_MAX };
         GrantRecord {
             issued_count: 1 << 39,
-            time: time::MS_MAX,
+            clock: Clock { time: time::MS_MAX, ahead: TICKS_MAX },
             own_grants: (0..64).map(grant).collect(),
             foreign_grants: alloc::vec![elsewhere; FOREIGN_GRANTS_MAX],
         }
@@ -635,7 +669,7 @@ mod tests {
         one.own_grants[0].conversations.truncate(1);
         one.foreign_grants.clear();
         let bytes = codec::encode(&one).unwrap().len();
-        assert!((50..=80).contains(&bytes), "{bytes}");
+        assert!((50..=90).contains(&bytes), "{bytes}");
     }
 
     #[test]
@@ -649,7 +683,7 @@ mod tests {
             |grants| grants.own_grants[7].tokens_spent += 1,
             |grants| grants.own_grants[7].conversations.clear(),
             |grants| grants.own_grants[7].summaries.as_mut().unwrap()[0].conversation = 16,
-            |grants| grants.time += 1,
+            |grants| grants.clock.time += 1,
         ];
         for damage in damages {
             let mut grants = full();

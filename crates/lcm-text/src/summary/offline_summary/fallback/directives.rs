@@ -5,19 +5,30 @@
 
 use alloc::string::String;
 
+use crate::summary::transcript::{LineKind, parse_inline_header, push_line};
+
 /// Returns the text without sentences that look like instructions, and whether any was removed.
 pub(super) fn remove_directives(text: &str) -> (String, bool) {
     let mut out = String::with_capacity(text.len());
     let mut removed = false;
     for line in text.split_inclusive('\n') {
+        // The header of an extract stays: it says whose the next lines are.
+        let (header, line) = split_inline_header(line);
+        out.push_str(header);
         let start = out.len();
         let mut after_directive = false;
+        // Whether the beginning of the line was removed, so that a quoted bracket may begin it.
+        let mut lost_start = false;
         for sentence in split_sentences(line) {
             let lower = sentence.to_lowercase();
             after_directive =
                 is_directive(&lower, sentence) || (after_directive && continues_directive(&lower));
             removed |= after_directive;
-            if !after_directive {
+            if after_directive {
+                lost_start |= out.len() == start;
+            } else if lost_start && out.len() == start {
+                push_line(&mut out, sentence, LineKind::Content);
+            } else {
                 out.push_str(sentence);
             }
         }
@@ -28,6 +39,14 @@ pub(super) fn remove_directives(text: &str) -> (String, bool) {
         }
     }
     (out, removed)
+}
+
+/// Splits a line into the header of an extract, with the space after it, and the rest; the header
+/// is empty if there is none.
+fn split_inline_header(line: &str) -> (&str, &str) {
+    let text = parse_inline_header(line.trim_end()).map(|(_, text)| text);
+    let length = text.map_or(0, |text| line.trim_end().len() - text.len());
+    line.split_at_checked(length).unwrap_or(("", line))
 }
 
 /// Splits a line into sentences, each with the whitespace after the sentence.

@@ -6,12 +6,12 @@
 use alloc::{format, string::String};
 
 use super::{
-    extract::{summarize_extractively, truncate_at_word},
+    extract::{summarize_extractively, truncate_at_word, truncate_framed},
     segmentation::quarter_tokens_u32,
 };
 use crate::{
     base::tokens,
-    summary::transcript::{DIRECTIVE_NOTE, EXPAND_PREFIX, parse_block_header},
+    summary::transcript::{DIRECTIVE_NOTE, EXPAND_PREFIX, parse_block_header, split_lines},
 };
 
 mod directives;
@@ -65,9 +65,9 @@ fn extract_or_truncate(source: &str, tokens_max: u32) -> String {
     if !text.is_empty() {
         return text;
     }
-    let first =
-        source.lines().find(|line| !line.trim().is_empty() && parse_block_header(line).is_none());
-    tokens::truncate_to_tokens(first.map_or("", str::trim), tokens_max).trim_end().into()
+    let first = split_lines(source)
+        .find(|line| !line.trim().is_empty() && parse_block_header(line).is_none());
+    truncate_framed(first.map_or("", str::trim), tokens_max.saturating_mul(4))
 }
 
 /// Cuts a text that is too long to `tokens_max` tokens, including the note `[Capped from N tokens

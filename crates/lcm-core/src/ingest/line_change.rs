@@ -1,0 +1,378 @@
+//! The change of the line by an append: messages that are set aside, that come back, and that are
+//! other forms of messages.
+//!
+//! In: the decision about a list, and the new messages. Out: the new context, the record of
+//! withdrawn messages and the newest user message, as parts of the commit of the append. An append
+//! without such a change only extends the context.
+
+use alloc::vec::Vec;
+
+use crate::storage::{
+    call::Call,
+    changes::Changes,
+    context::{ContextItem, MessageRun},
+    head::{ConversationHead, UserMessageRef},
+    history::MessageHistory,
+    message_mark::AcceptedList,
+    records::withdrawals::{WithdrawalReason, Withdrawals},
+    store_session::StoreSession,
+};
+use lcm_text::{
+    base::{
+        error::{Error, Result},
+        int, limits,
+    },
+    message,
+};
+
+use super::{list_decision::SeenMessages, stored_line::PAGE_MESSAGES};
+
+/// Most ranges of set-aside messages that one append brings back.
+pub(super) const RESTORED_MAX: usize = 32;
+
+/// The messages that leave the line and come back, before new messages are added.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct LineChange {
+    /// Seq of the last message that stays, apart from those that come back; the number of messages:
+    /// all stay.
+    pub(super) fork: u64,
+    /// Whether the messages after `fork` leave the line as shorter forms of a new message.
+    pub(super) is_grown: bool,
+    /// First and last seqs of the set-aside messages that come back, ascending.
+    pub(super) restored: Vec<(u64, u64)>,
+}
+
+/// Whether a list begins with the new messages of an append.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) enum ListStart {
+    /// The messages belong to a list that began before.
+    #[default]
+    Earlier,
+    /// The list shares no message with the line.
+    Unplaced,
+    /// The caller said with append mode `new` that all messages are new.
+    Told,
+}
+
+/// What an append does to the line beside adding messages.
+#[derive(Debug, Default)]
+pub(super) struct LineUpdate {
+    pub(super) change: Option<LineChange>,
+    /// Running hash of the list that is stored after the append; `None`: it is not remembered.
+    pub(super) list_hash: Option<[u8; 16]>,
+    /// What the caller has seen after the append.
+    pub(super) seen: SeenMessages,
+    /// Where a list begins.
+    pub(super) start: ListStart,
+    /// The record of withdrawn messages before the append.
+    pub(super) withdrawals: Withdrawals,
+}
+
+/// An update whose records were read.
+pub(super) struct PreparedUpdate {
+    /// All items of the context before the append.
+    items: Vec<ContextItem>,
+    /// Number of first items that stay.
+    kept: usize,
+    /// The items after them, before new messages.
+    replacement: Vec<ContextItem>,
+    withdrawals: Withdrawals,
+    /// The newest user message of the line, before new messages.
+    newest_user: Option<UserMessageRef>,
+    /// Seq of the last message that stays; `None`: all messages stay.
+    fork: Option<u64>,
+}
+
+/// The counts of the new messages of an append.
+#[derive(Clone, Copy)]
+pub(super) struct NewMessageCounts {
+    pub(super) seq_first: u64,
+    /// Number of first messages that are other forms of stored messages.
+    pub(super) revisions: u64,
+    /// Tokens of all messages before the first one that belongs to the line.
+    pub(super) tokens_before_line: u64,
+}
+
+impl LineUpdate {
+    /// Reads what the update needs, as long as the head is the stored one; `None`: the append only
+    /// extends the line.
+    ///
+    /// # Errors
+    ///
+    /// `limit-exceeded`: too many set-aside ranges; `corrupt`; errors of the store.
+    pub(super) fn prepare_update(
+        self,
+        session: &mut StoreSession<'_>,
+        call: Call<'_>,
+        head: &ConversationHead,
+        revisions: usize,
+    ) -> Result<Option<PreparedUpdate>> {
+        if self.change.is_none() && revisions == 0 {
+            return Ok(None);
+        }
+        let items = head.context.load_items(session, call.keys)?;
+        let history = MessageHistory::new(call, head);
+        let mut withdrawals = self.withdrawals;
+        let (mut kept, mut replacement) = (items.len().saturating_sub(1), Vec::new());
+        replacement.extend(items.get(kept).copied());
+        if let Some(change) = &self.change {
+            ensure_valid(head, &withdrawals, change)?;
+            if change.is_grown {
+                withdrawals.withdraw_revisions(change.fork + 1, head.messages)?;
+            } else if change.fork < head.messages {
+                withdrawals.set_aside(change.fork, head.messages)?;
+            }
+            for (seq_first, seq_last) in &change.restored {
+                withdrawals.restore_range(*seq_first, *seq_last);
+            }
+            let first = change.restored.first().map_or(u64::MAX, |(first, _)| *first);
+            let first = first.min(change.fork + 1);
+            kept = items.iter().take_while(|item| item.seq_last() < first).count();
+            let after = items.get(kept..).unwrap_or(&[]);
+            replacement = change_items(session, &history, after, change)?;
+        }
+        let restored = self.change.as_ref().and_then(|change| change.restored.last());
+        let newest_restored = restored.map_or(0, |(_, last)| *last);
+        let newest_user = find_newest_user(session, &history, &withdrawals, newest_restored)?;
+        let fork = self.change.map(|change| change.fork);
+        Ok(Some(PreparedUpdate { items, kept, replacement, withdrawals, newest_user, fork }))
+    }
+}
+
+/// Refuses a change that the conversation cannot make.
+fn ensure_valid(
+    head: &ConversationHead,
+    withdrawals: &Withdrawals,
+    change: &LineChange,
+) -> Result<()> {
+    let LineChange { fork, is_grown, restored } = change;
+    let count = |seq: u64| withdrawals.count_through(seq.min(head.messages));
+    let left = count(head.messages) - count(*fork);
+    if *fork > head.messages || (*is_grown && left != 1) {
+        return Err(Error::invalid_input(format_args!(
+            "`line.fork` must be at most {}, the number of messages; with `line.grown` one message \
+             of the line must follow; got {fork}",
+            head.messages
+        )));
+    }
+    let mut next = 1;
+    for (first, last) in restored {
+        let is_set_aside = |seq: u64| {
+            matches!(withdrawals.reason_of(seq), Some(WithdrawalReason::SetAside { .. }))
+        };
+        let is_valid = *first >= next
+            && first <= last
+            && *last <= head.messages
+            && (*first..=*last).all(is_set_aside);
+        if !is_valid {
+            return Err(Error::invalid_input(format_args!(
+                "`line.restored` must list ascending ranges of set-aside messages, got {first} to \
+                 {last}"
+            )));
+        }
+        next = last + 1;
+    }
+    Ok(())
+}
+
+impl PreparedUpdate {
+    /// Writes the update. The counts of the head include the new messages.
+    ///
+    /// # Errors
+    ///
+    /// `limit-exceeded`: too many context items or set-aside ranges.
+    pub(super) fn apply(
+        mut self,
+        call: Call<'_>,
+        head: &mut ConversationHead,
+        new: NewMessageCounts,
+        changes: &mut Changes,
+    ) -> Result<()> {
+        let line_first = new.seq_first + new.revisions;
+        if new.revisions > 0 {
+            let (first, last) = (new.seq_first, line_first - 1);
+            self.withdrawals.withdraw_revisions(first, last)?;
+            push_item(&mut self.replacement, withdrawn_item(first, last));
+        }
+        if line_first <= head.messages {
+            let run = MessageRun {
+                seq_first: line_first,
+                seq_last: head.messages,
+                tokens_before: new.tokens_before_line,
+                tokens: head.raw_tokens - new.tokens_before_line,
+            };
+            push_item(&mut self.replacement, ContextItem::Run(run));
+        }
+        // The packs named the newest user message of all new messages.
+        if head.newest_user.is_none_or(|user| user.seq < line_first) {
+            head.newest_user = self.newest_user;
+        }
+        let range = self.kept..self.items.len();
+        let (context, nodes) = head.context.replace_items(
+            call.keys,
+            head.revision + 1,
+            &self.items,
+            range,
+            &self.replacement,
+        )?;
+        head.context = context;
+        changes.add_puts(nodes);
+        // These lists have messages that are set aside now.
+        let fork = self.fork;
+        head.accepted_lists.retain(|list| fork.is_none_or(|fork| list.seq_last <= fork));
+        head.list_starts.retain(|seq| fork.is_none_or(|fork| *seq <= fork));
+        head.ledger.withdrawn_tokens =
+            head.raw_tokens.saturating_sub(head.ledger.saved_tokens + head.context.tokens);
+        changes.write_record(&Withdrawals::key(call.keys), &self.withdrawals)?;
+        Ok(())
+    }
+}
+
+/// Remembers a list whose messages are all stored, as the newest of the accepted lists. `seq_seen`:
+/// seq up to which the caller has seen every message.
+pub(super) fn remember_list(head: &mut ConversationHead, hash: [u8; 16], seq_seen: u64) {
+    head.accepted_lists.retain(|list| list.hash != hash);
+    head.accepted_lists.push(AcceptedList { hash, seq_last: head.messages, seq_seen });
+    let excess = head.accepted_lists.len().saturating_sub(limits::ACCEPTED_LISTS_MAX);
+    head.accepted_lists.drain(..excess);
+}
+
+/// Remembers where a list begins, if it begins with the new messages from `seq_first` on. After
+/// append mode `new`, lists that were accepted before do not count any more.
+pub(super) fn remember_start(head: &mut ConversationHead, start: ListStart, seq_first: u64) {
+    // Further calls in mode `new` go on with the list of the call before.
+    let goes_on = start == ListStart::Told && head.appended_new + 1 == seq_first;
+    if start == ListStart::Told {
+        head.accepted_lists.clear();
+        head.appended_new = head.messages;
+    }
+    if start != ListStart::Earlier && seq_first > 1 && !goes_on {
+        head.list_starts.push(seq_first);
+        let excess = head.list_starts.len().saturating_sub(limits::LIST_STARTS_MAX);
+        head.list_starts.drain(..excess);
+    }
+}
+
+fn withdrawn_item(seq_first: u64, seq_last: u64) -> ContextItem {
+    ContextItem::Withdrawn { seq_first, seq_last }
+}
+
+/// Adds an item, joined with the last item if both are withdrawn, or runs that follow each other.
+fn push_item(items: &mut Vec<ContextItem>, item: ContextItem) {
+    match (items.last_mut(), item) {
+        (Some(ContextItem::Withdrawn { seq_last, .. }), ContextItem::Withdrawn { .. }) => {
+            *seq_last = item.seq_last();
+        }
+        (Some(ContextItem::Run(last)), ContextItem::Run(run)) => {
+            (last.seq_last, last.tokens) = (run.seq_last, last.tokens + run.tokens);
+        }
+        _ => items.push(item),
+    }
+}
+
+/// Returns the items after a change of the line.
+fn change_items(
+    session: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    items: &[ContextItem],
+    change: &LineChange,
+) -> Result<Vec<ContextItem>> {
+    let LineChange { fork, restored, .. } = change;
+    let mut out = Vec::new();
+    for item in items {
+        let (first, last) = (item.seq_first(), item.seq_last());
+        match *item {
+            ContextItem::Run(_) if last <= *fork => push_item(&mut out, *item),
+            ContextItem::Run(_) => {
+                if first <= *fork {
+                    let left = read_run(session, history, first, *fork)?;
+                    push_item(&mut out, ContextItem::Run(left));
+                }
+                push_item(&mut out, withdrawn_item(first.max(fork + 1), last));
+            }
+            ContextItem::Withdrawn { .. } => {
+                let mut next = first;
+                for (seq_first, seq_last) in restored {
+                    let (from, to) = ((*seq_first).max(next), (*seq_last).min(last));
+                    if from > to {
+                        continue;
+                    }
+                    if from > next {
+                        push_item(&mut out, withdrawn_item(next, from - 1));
+                    }
+                    let back = read_run(session, history, from, to)?;
+                    push_item(&mut out, ContextItem::Run(back));
+                    next = to + 1;
+                }
+                if next <= last {
+                    push_item(&mut out, withdrawn_item(next, last));
+                }
+            }
+            ContextItem::Summary(_) => {
+                let is_restored = |(from, to): &(u64, u64)| *from <= last && first <= *to;
+                if *fork < last || restored.iter().any(is_restored) {
+                    return Err(Error::invalid_input(format_args!(
+                        "`line.fork` and `line.restored` must not lie before message {last}, which \
+                         a summary covers; got {fork}"
+                    )));
+                }
+                push_item(&mut out, *item);
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// Reads the tokens of consecutive messages.
+fn read_run(
+    session: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    seq_first: u64,
+    seq_last: u64,
+) -> Result<MessageRun> {
+    let seqs: &[u64] = if seq_first == seq_last { &[seq_first] } else { &[seq_first, seq_last] };
+    let placed = history.read_messages_at(session, seqs)?;
+    let before = placed.first().map_or(0, |placed| placed.tokens_before);
+    let end =
+        placed.last().map_or(0, |placed| placed.tokens_before + u64::from(placed.stored.tokens));
+    Ok(MessageRun {
+        seq_first,
+        seq_last,
+        tokens_before: before,
+        tokens: end.saturating_sub(before),
+    })
+}
+
+/// Finds the newest user message of the line. `newest_restored`: seq of the newest message that
+/// came back; 0: none.
+fn find_newest_user(
+    session: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    withdrawals: &Withdrawals,
+    newest_restored: u64,
+) -> Result<Option<UserMessageRef>> {
+    let head = history.head;
+    // What came back may have a newer one.
+    if let Some(user) = head.newest_user.filter(|user| user.seq >= newest_restored)
+        && withdrawals.position_of(user.seq).is_some()
+    {
+        return Ok(Some(user));
+    }
+    let mut position = withdrawals.count_in_line(head.messages);
+    while position > 0 {
+        let first = position.saturating_sub(int::to_u64(PAGE_MESSAGES)) + 1;
+        let seqs: Vec<u64> =
+            (first..=position).map(|position| withdrawals.seq_at(position)).collect();
+        for placed in history.read_messages_at(session, &seqs)?.iter().rev() {
+            let text = history.read_text(session, &placed.stored)?;
+            let message = message::parse(placed.dialect, &text).map_err(|_| {
+                Error::corrupt_store(format_args!("message {} cannot be read", placed.seq))
+            })?;
+            if message.is_user_text() {
+                return Ok(Some(UserMessageRef { seq: placed.seq, tokens: placed.stored.tokens }));
+            }
+        }
+        position = first - 1;
+    }
+    Ok(None)
+}

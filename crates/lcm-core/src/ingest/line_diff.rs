@@ -1,0 +1,578 @@
+//! Comparison of a list of a host with the line: which entries are stored, and where.
+//!
+//! In: the entries of a list, whole or its end, and the line. Out: the position of each entry that
+//! is stored. Matched entries keep their order and share no message.
+//!
+//! | by | what it needs | reads |
+//! |---|---|---|
+//! | `list` | the list begins with a list that was accepted before | nothing |
+//! | `ids` | an id of an entry is stored | messages beside the ids |
+//! | `prefix` | the list begins like the line, or like what mode `new` began | the equal messages |
+//! | `alignment` | the list begins with the newest messages, or lies among them | those messages |
+//!
+//! A common beginning counts if it reaches the end of the line or has two anchors, because people
+//! begin with the same short words again. System messages at the beginning are not part of it: they
+//! are compared with those of the line by their place.
+//!
+//! The entries of a whole list between and after what was found are aligned with the messages there
+//! ([`super::range_alignment`]). So a whole list may have changes, omissions and insertions.
+
+use alloc::{string::String, vec::Vec};
+
+use crate::storage::{message_mark::MessageMark, store_session::StoreSession};
+use lcm_text::{
+    base::{error::Result, int, sort},
+    message::Role,
+};
+
+use super::{
+    alignment::{AlignableEntry, INSIDE_ANCHORS_MIN, MatchedRun, NewestMessages},
+    anchor_alignment,
+    message_form::{MessageForm, compare_forms},
+    range_alignment::ComparedRange,
+    stored_line::{ComparedMessage, StoredLine},
+};
+
+/// Start positions within the newest messages that are tried.
+const START_CANDIDATES_MAX: usize = 4;
+/// Most messages after the last aligned one that are compared as other forms of entries.
+const FORMS_MAX: usize = 16;
+
+/// A list and the line, at least one message long.
+pub(super) struct LineComparison<'a, 'b> {
+    pub(super) line: &'a StoredLine<'b>,
+    /// The entries that an append does not skip.
+    pub(super) entries: &'a [AlignableEntry],
+    /// Number of first entries that are known to be stored.
+    pub(super) confirmed: usize,
+    /// Texts of the newest messages; empty if no entry is a redacted copy.
+    pub(super) texts: &'a [String],
+    /// Returns whether the host gave an entry an id, stored or not.
+    pub(super) has_id: &'a dyn Fn(usize) -> bool,
+    /// Returns what an entry says, if that is one text; `None`: something else, or only hashes are
+    /// known.
+    pub(super) text_of: &'a dyn Fn(usize) -> Option<String>,
+}
+
+/// The stored entries of a list.
+#[derive(Debug, Default)]
+pub(super) struct LineDiff {
+    /// How they were found: a name of the table above, or `none`.
+    pub(super) found_by: &'static str,
+    /// Number of first entries that are stored, at positions that were not looked up.
+    pub(super) accepted: usize,
+    /// Position after which nothing belongs to the first `accepted` entries.
+    pub(super) position_accepted: u64,
+    /// Seq up to which the caller of the accepted list had seen every message; 0: none.
+    pub(super) seen_accepted: u64,
+    /// Position of each entry; `None`: not stored, or accepted.
+    pub(super) positions: Vec<Option<u64>>,
+    /// Entries that are other forms of the messages at their positions, without a neighbour behind.
+    pub(super) other_forms: Vec<usize>,
+    /// The entry that is a longer form of the newest message.
+    pub(super) grown: Option<usize>,
+    /// Whether the list began like the line without enough anchors.
+    pub(super) has_short_beginning: bool,
+    /// Whether the list begins like the line with one anchor, and all that follows in the line is
+    /// the answer to the first question: that answer may well be made again.
+    pub(super) is_first_turn: bool,
+    /// System messages at the beginning of list and line.
+    pub(super) lead: LeadCounts,
+}
+
+impl LineDiff {
+    /// The comparison of a list that is not compared: only entries known by id are stored.
+    pub(super) fn from_ids(entries: &[AlignableEntry]) -> Self {
+        let positions: Vec<Option<u64>> = entries.iter().map(|entry| entry.position).collect();
+        let is_known = positions.iter().any(Option::is_some);
+        let found_by = if is_known { "ids" } else { "none" };
+        Self { found_by, positions, ..Self::default() }
+    }
+
+    /// Returns whether an entry is stored.
+    pub(super) fn is_stored(&self, index: usize) -> bool {
+        index < self.accepted || self.positions.get(index).copied().flatten().is_some()
+    }
+
+    /// Adds a run.
+    fn add_run(&mut self, run: &AlignedRun) {
+        let slots = self.positions.iter_mut().skip(run.start).take(run.length);
+        slots.zip(run.position_first..).for_each(|(slot, position)| *slot = Some(position));
+    }
+}
+
+/// Consecutive entries that are consecutive messages of the line.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+struct AlignedRun {
+    /// Index of the first entry.
+    start: usize,
+    length: usize,
+    /// Position in the line, from 1, of the message that equals the first entry.
+    position_first: u64,
+    /// Entries that are anchors.
+    anchors: usize,
+}
+
+/// Numbers of system messages at the beginning of the list and of the line.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LeadCounts {
+    pub(super) entries: usize,
+    pub(super) messages: usize,
+}
+
+impl LineComparison<'_, '_> {
+    /// Compares the list with the line.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the store; `corrupt`.
+    pub(super) fn compare_list(&self, session: &mut StoreSession<'_>) -> Result<LineDiff> {
+        let positions = alloc::vec![None; self.entries.len()];
+        let mut diff = LineDiff { found_by: "none", positions, ..LineDiff::default() };
+        if self.find_accepted(&mut diff) {
+            diff.found_by = "list";
+        } else if self.entries.iter().any(|entry| entry.position.is_some()) {
+            diff.found_by = "ids";
+            diff.positions =
+                anchor_alignment::align_entries(session, self.line, self.entries, self.has_id)?;
+        } else {
+            self.find_runs(session, &mut diff)?;
+        }
+        if diff.found_by != "none" {
+            self.align_gaps(session, &mut diff)?;
+            self.compare_tail(session, &mut diff)?;
+            self.find_forms(session, &mut diff)?;
+        }
+        Ok(diff)
+    }
+
+    /// Finds the aligned entries that are results of the same calls and say something else.
+    fn find_forms(&self, session: &mut StoreSession<'_>, diff: &mut LineDiff) -> Result<()> {
+        for (index, entry) in self.entries.iter().enumerate().filter(|it| it.1.may_be_form.get()) {
+            let Some(position) = diff.positions.get(index).copied().flatten() else { continue };
+            let is_newest = position == self.line.count_messages();
+            let mark = self.line.mark_at(position).filter(|_| entry.redacted_copy.is_none());
+            let (is_form, is_longer) = match mark {
+                Some(mark) if !is_newest => (!mark.says_the_same(&entry.mark), false),
+                _ => {
+                    let stored = self.line.read_stored(session, &[self.line.seq_at(position)])?;
+                    let Some(message) = stored.first() else { continue };
+                    let is_copy = entry.may_be_copy_of(&message.text);
+                    let said = message.said.as_deref();
+                    let is_longer =
+                        entry.text.zip(said).is_some_and(|((bytes, _), said)| bytes > said.len());
+                    (!is_copy && !message.mark.says_the_same(&entry.mark), is_longer)
+                }
+            };
+            if !is_form || diff.other_forms.contains(&index) {
+                continue;
+            }
+            // A result that was filled in later replaces the first one.
+            if is_newest && is_longer && index >= diff.accepted {
+                diff.grown = Some(index);
+                diff.positions.get_mut(index).into_iter().for_each(|it| *it = None);
+            } else {
+                diff.other_forms.push(index);
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds the longest accepted list with which the list begins, and that has two anchors or ends
+    /// with the newest message.
+    fn find_accepted(&self, diff: &mut LineDiff) -> bool {
+        let head = self.line.message_history().head;
+        if !self.line.is_comparable() {
+            return false;
+        }
+        for (index, entry) in self.entries.iter().enumerate().rev() {
+            let mut lists = head.accepted_lists.iter().rev();
+            let Some(list) = lists.find(|list| list.hash == entry.list_hash) else { continue };
+            let position = self.line.count_through(list.seq_last);
+            let accepted = self.entries.iter().take(index + 1);
+            let anchors = accepted.filter(|entry| entry.is_anchor()).count();
+            if anchors >= INSIDE_ANCHORS_MIN || position == self.line.count_messages() {
+                (diff.accepted, diff.position_accepted) = (index + 1, position);
+                diff.seen_accepted = list.seq_seen;
+                return true;
+            }
+            diff.has_short_beginning = true;
+        }
+        false
+    }
+
+    /// Finds runs at the beginning and the end of list and line.
+    fn find_runs(&self, session: &mut StoreSession<'_>, diff: &mut LineDiff) -> Result<()> {
+        let lead = self.pair_leads(session, diff)?;
+        diff.lead = lead;
+        let stored = int::to_usize(self.line.count_messages());
+        let prefix = self.match_from(session, lead.entries, int::to_u64(lead.messages) + 1)?;
+        let mut begun_anew = AlignedRun::default();
+        for position in self.line.list_starts() {
+            let run = self.match_from(session, 0, position)?;
+            if run.length > begun_anew.length {
+                begun_anew = run;
+            }
+        }
+        let is_proven = |run: &AlignedRun| {
+            let reaches_end = int::to_usize(run.position_first) + run.length == stored + 1;
+            run.anchors >= INSIDE_ANCHORS_MIN || (run.length > 0 && reaches_end)
+        };
+        if is_proven(&begun_anew) && begun_anew.length >= prefix.length + lead.entries {
+            diff.found_by = "prefix";
+            diff.positions.fill(None);
+            diff.add_run(&begun_anew);
+            return Ok(());
+        }
+        let has_equal_leads = lead.entries > 0 && diff.is_stored(lead.entries - 1);
+        diff.is_first_turn = prefix.length > 0
+            && prefix.anchors + 1 == INSIDE_ANCHORS_MIN
+            && !self.has_user_after(session, prefix.position_first + int::to_u64(prefix.length))?;
+        if is_proven(&prefix) || diff.is_first_turn || (has_equal_leads && lead.messages == stored)
+        {
+            diff.found_by = "prefix";
+            diff.add_run(&prefix);
+            return Ok(());
+        }
+        let (length, anchors) = (prefix.length, prefix.anchors);
+        // One message may well be said again, so a run at the end counts more than one message at
+        // the beginning.
+        let suffix = self.find_suffix_run(session, lead)?;
+        // Elsewhere in the list, the newest messages may well be said again.
+        let is_near = suffix.start <= self.confirmed.max(lead.entries)
+            || suffix.length + lead.messages == stored;
+        let follows_prefix = length > 0
+            && suffix.start >= lead.entries + length
+            && anchors + suffix.anchors >= INSIDE_ANCHORS_MIN;
+        let is_suffix = suffix.anchors > 0 && (is_near || follows_prefix);
+        let inside = match is_suffix {
+            true => suffix,
+            false => self.find_inside_run(session, lead)?,
+        };
+        let is_apart = inside.start >= lead.entries + length
+            && inside.position_first > int::to_u64(lead.messages + length);
+        if length > 0
+            && inside.length > 0
+            && is_apart
+            && anchors + inside.anchors >= INSIDE_ANCHORS_MIN
+        {
+            diff.found_by = "prefix";
+            diff.add_run(&prefix);
+            diff.add_run(&inside);
+        } else if inside.length > 0 {
+            diff.found_by = "alignment";
+            for run in self.find_rotated_runs(session, inside)? {
+                diff.add_run(&run);
+            }
+        } else {
+            diff.has_short_beginning |= length > 0;
+            diff.positions.fill(None);
+            diff.other_forms.clear();
+        }
+        Ok(())
+    }
+
+    /// Returns whether a person said something from a position on. Of more than one page, yes.
+    fn has_user_after(&self, session: &mut StoreSession<'_>, position: u64) -> Result<bool> {
+        let stored = self.line.read_page(session, position)?;
+        let is_more = position + int::to_u64(stored.len()) <= self.line.count_messages();
+        Ok(is_more || stored.iter().any(|message| message.role == Role::User))
+    }
+
+    /// Counts the system messages at the beginning of list and line. If they are as many, adds each
+    /// pair to `diff`, as stored or as another form.
+    fn pair_leads(
+        &self,
+        session: &mut StoreSession<'_>,
+        diff: &mut LineDiff,
+    ) -> Result<LeadCounts> {
+        let is_system = |entry: &&AlignableEntry| entry.role == Role::System;
+        let entries = self.entries.iter().take_while(is_system).count();
+        if entries == 0 || entries == self.entries.len() {
+            return Ok(LeadCounts::default());
+        }
+        let stored = self.line.read_page(session, 1)?;
+        let stored: Vec<ComparedMessage> =
+            stored.into_iter().take_while(|message| message.role == Role::System).collect();
+        if entries == stored.len() {
+            for (index, (entry, message)) in self.entries.iter().zip(&stored).enumerate() {
+                let position = int::to_u64(index) + 1;
+                if message.is_entry(position, entry) {
+                    diff.positions.get_mut(index).into_iter().for_each(|it| *it = Some(position));
+                } else if !entry.is_known() && !entry.mark.has_other_id(&message.mark) {
+                    diff.positions.get_mut(index).into_iter().for_each(|it| *it = Some(position));
+                    diff.other_forms.push(index);
+                }
+            }
+        }
+        Ok(LeadCounts { entries, messages: stored.len() })
+    }
+
+    /// Matches the entries from index `start` on with the line from a position on.
+    fn match_from(
+        &self,
+        session: &mut StoreSession<'_>,
+        start: usize,
+        position_first: u64,
+    ) -> Result<AlignedRun> {
+        let entries = self.entries.get(start..).unwrap_or(&[]);
+        let MatchedRun { length, anchors } =
+            self.match_messages(session, entries, position_first)?;
+        Ok(AlignedRun { start, length, position_first, anchors })
+    }
+
+    /// Compares the entries after the last aligned one with the messages there as other forms of
+    /// them: one form holds the other whole, or a result of the same call was replaced.
+    fn compare_tail(&self, session: &mut StoreSession<'_>, diff: &mut LineDiff) -> Result<()> {
+        let last = diff.positions.iter().rposition(Option::is_some);
+        let mut start = last.map_or(diff.accepted, |index| (index + 1).max(diff.accepted));
+        let position = diff.positions.iter().flatten().max().copied().unwrap_or(0);
+        let mut position = position.max(diff.position_accepted) + 1;
+        for _ in 0..FORMS_MAX {
+            let Some(entry) = self.entries.get(start) else { break };
+            if position > self.line.count_messages() || start == 0 {
+                break;
+            }
+            if self.line.has_branch(session, position - 1, entry)? {
+                break;
+            }
+            let stored = self.line.read_stored(session, &[self.line.seq_at(position)])?;
+            let Some(message) = stored.first() else { break };
+            let text = (self.text_of)(start);
+            let is_newest = position == self.line.count_messages();
+            match compare_forms(entry, text.as_deref(), message) {
+                Some(MessageForm::Longer) if is_newest => {
+                    diff.grown = Some(start);
+                    break;
+                }
+                Some(_) => {
+                    diff.positions.get_mut(start).into_iter().for_each(|it| *it = Some(position));
+                    diff.other_forms.push(start);
+                }
+                None => break,
+            }
+            self.align_gaps(session, diff)?;
+            let last = diff.positions.iter().rposition(Option::is_some);
+            start = last.map_or(start, |index| index + 1);
+            position = diff.positions.iter().flatten().max().map_or(position, |it| it + 1);
+        }
+        Ok(())
+    }
+
+    /// Aligns the entries between and after what was found.
+    fn align_gaps(&self, session: &mut StoreSession<'_>, diff: &mut LineDiff) -> Result<()> {
+        let mut start = diff.accepted;
+        let mut position = diff.position_accepted + 1;
+        while start < self.entries.len() {
+            let rest = diff.positions.iter().enumerate().skip(start);
+            let mut next = rest.filter_map(|(index, position)| Some((index, (*position)?)));
+            let (end, position_next) = match next.find(|(_, next)| *next >= position) {
+                Some((end, next)) => (end, Some(next)),
+                None => (self.entries.len(), None),
+            };
+            if start < end {
+                let range = ComparedRange {
+                    entries: self.entries.get(start..end).unwrap_or(&[]),
+                    position_first: position,
+                    position_end: position_next.unwrap_or(self.line.count_messages() + 1),
+                    is_enclosed: position_next.is_some(),
+                };
+                let aligned = range.align_range(session, self.line)?;
+                let slots = diff.positions.iter_mut().skip(start).zip(aligned);
+                slots.for_each(|(slot, aligned)| *slot = slot.or(aligned));
+            }
+            start = end + 1;
+            position = position_next.map_or(position, |next| next + 1);
+        }
+        Ok(())
+    }
+
+    /// Returns `first`, and two runs after `first` if the list is rotated.
+    ///
+    /// A list is rotated if older messages were inserted at its start after the rest was stored, so
+    /// the line has the older messages after the rest. The second run is all messages before
+    /// `first`, and the third run the messages after `first`. The second run needs enough anchors,
+    /// because few messages may well be said again.
+    fn find_rotated_runs(
+        &self,
+        session: &mut StoreSession<'_>,
+        first: AlignedRun,
+    ) -> Result<Vec<AlignedRun>> {
+        let mut runs = Vec::from([first]);
+        let before = int::to_usize(first.position_first - 1);
+        let rotated = self.entries.get(first.length..first.length + before);
+        let Some(rotated) = rotated.filter(|_| first.start == 0 && before > 0) else {
+            return Ok(runs);
+        };
+        let MatchedRun { length, anchors } = self.match_messages(session, rotated, 1)?;
+        if length < before || anchors < INSIDE_ANCHORS_MIN {
+            return Ok(runs);
+        }
+        runs.push(AlignedRun { start: first.length, length, position_first: 1, anchors });
+        let start = first.length + before;
+        let position_first = first.position_first + int::to_u64(first.length);
+        let rest = self.entries.get(start..).unwrap_or(&[]);
+        let MatchedRun { length, anchors } = self.match_messages(session, rest, position_first)?;
+        runs.push(AlignedRun { start, length, position_first, anchors });
+        Ok(runs)
+    }
+
+    /// Finds the longest run with an anchor that ends with the newest message of the line, after
+    /// the leads. Of equally long runs, the run right after the lead of the list is preferred, then
+    /// the last run.
+    fn find_suffix_run(
+        &self,
+        session: &mut StoreSession<'_>,
+        lead: LeadCounts,
+    ) -> Result<AlignedRun> {
+        let least = lead.entries;
+        let (marks, length) = (self.line.newest_marks(), self.line.count_messages());
+        let newest = NewestMessages { marks, texts: self.texts, position_last: length };
+        let free = int::to_usize(length).saturating_sub(lead.messages);
+        let mut best = AlignedRun { start: least, ..AlignedRun::default() };
+        for end in (least + 1..=self.entries.len()).rev() {
+            let most = free.min(end - least).min(marks.len());
+            let before = self.entries.get(end - most..end).unwrap_or(&[]);
+            let run = newest.match_suffix(before);
+            let is_first = run.length == best.length && end - run.length == least;
+            if run.anchors > 0 && (run.length > best.length || is_first) {
+                best = AlignedRun {
+                    start: end - run.length,
+                    length: run.length,
+                    position_first: length + 1 - int::to_u64(run.length),
+                    anchors: run.anchors,
+                };
+            }
+        }
+        if best.length == marks.len() {
+            self.extend_run(session, lead, &mut best)?;
+        }
+        Ok(best)
+    }
+
+    /// Extends a run to the entries before, after the leads.
+    fn extend_run(
+        &self,
+        session: &mut StoreSession<'_>,
+        lead: LeadCounts,
+        run: &mut AlignedRun,
+    ) -> Result<()> {
+        let (least, first) = (lead.entries, int::to_u64(lead.messages) + 1);
+        while run.start > least && run.position_first > first {
+            let page_first = run.position_first.saturating_sub(64).max(first);
+            let mut stored = self.line.read_page(session, page_first)?;
+            stored.truncate(int::to_usize(run.position_first - page_first));
+            if page_first + int::to_u64(stored.len()) < run.position_first {
+                // A large message ended the page, so the page does not reach the run.
+                stored = self.line.read_page(session, run.position_first - 1)?;
+                stored.truncate(1);
+            }
+            let before = self.entries.get(least..run.start).unwrap_or(&[]);
+            let equal = before.iter().rev().zip(stored.iter().rev());
+            let equal: Vec<&AlignableEntry> = equal
+                .take_while(|(entry, stored)| stored.matches_entry(entry))
+                .map(|(entry, _)| entry)
+                .collect();
+            run.anchors += equal.iter().filter(|entry| entry.is_anchor()).count();
+            run.start -= equal.len();
+            run.length += equal.len();
+            run.position_first -= int::to_u64(equal.len());
+            if equal.len() < stored.len() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds the longest run that begins among the newest messages and does not reach their end.
+    /// The run must have two anchors, and no entry before it that is not confirmed.
+    fn find_inside_run(
+        &self,
+        session: &mut StoreSession<'_>,
+        lead: LeadCounts,
+    ) -> Result<AlignedRun> {
+        let marks = self.line.newest_marks();
+        let newest_first = self.line.count_messages() + 1 - int::to_u64(marks.len());
+        let mut best = AlignedRun::default();
+        for (start, position_first) in rank_starts(newest_first, marks, self.entries) {
+            let entries = self.entries.get(start..).unwrap_or(&[]);
+            let MatchedRun { length, anchors } =
+                self.match_messages(session, entries, position_first)?;
+            let mut run = AlignedRun { start, length, position_first, anchors };
+            self.extend_run(session, lead, &mut run)?;
+            let is_near = run.start <= self.confirmed.max(lead.entries);
+            let is_proven = is_near && run.anchors >= INSIDE_ANCHORS_MIN;
+            if is_proven && run.length > best.length {
+                best = run;
+            }
+        }
+        Ok(best)
+    }
+
+    /// Matches entries with the messages of the line from `position_first` on.
+    fn match_messages(
+        &self,
+        session: &mut StoreSession<'_>,
+        entries: &[AlignableEntry],
+        position_first: u64,
+    ) -> Result<MatchedRun> {
+        let mut run = MatchedRun::default();
+        loop {
+            let position = position_first + int::to_u64(run.length);
+            if run.length >= entries.len() || position > self.line.count_messages() {
+                return Ok(run);
+            }
+            if self.texts.is_empty()
+                && let Some(mark) = self.line.mark_at(position)
+                && let Some(entry) = entries.get(run.length)
+            {
+                if !entry.is_message(position, mark) {
+                    return Ok(run);
+                }
+                run.length += 1;
+                run.anchors += usize::from(entry.is_anchor());
+                continue;
+            }
+            let stored = self.line.read_page(session, position)?;
+            for (entry, stored) in entries.iter().skip(run.length).zip(&stored) {
+                if !stored.matches_entry(entry) {
+                    return Ok(run);
+                }
+                run.length += 1;
+                let is_exact = entry.mark.is_same_message(&stored.mark);
+                run.anchors += usize::from(is_exact && entry.is_anchor());
+            }
+        }
+    }
+}
+
+/// Ranks the places at which entries may begin to equal the newest messages, each an index of an
+/// entry and a position, by the number of messages that agree at the same distance.
+fn rank_starts(
+    newest_first: u64,
+    marks: &[MessageMark],
+    entries: &[AlignableEntry],
+) -> Vec<(usize, u64)> {
+    let mut places: Vec<([u8; 8], usize)> =
+        (0..).zip(entries).map(|(place, entry)| (entry.mark.meaning, place)).collect();
+    sort::sort(&mut places);
+    // The distance between entry and message, made positive, with the place of the entry.
+    let mut starts: Vec<(u64, usize)> = Vec::new();
+    for (position, mark) in (newest_first..).zip(marks) {
+        let from = places.partition_point(|(known, _)| *known < mark.meaning);
+        let equal = places.iter().skip(from).take_while(|(known, _)| *known == mark.meaning);
+        // A message that is repeated often says little about the start.
+        let equal = equal.take(START_CANDIDATES_MAX);
+        let distance = |place: usize| position + int::to_u64(entries.len() - place);
+        starts.extend(equal.map(|(_, place)| (distance(*place), *place)));
+    }
+    sort::sort(&mut starts);
+    let mut counted: Vec<(usize, u64, usize)> = starts
+        .chunk_by(|left, right| left.0 == right.0)
+        .filter_map(|equal| equal.first().map(|(distance, place)| (equal.len(), *distance, *place)))
+        .collect();
+    sort::sort(&mut counted);
+    let best = counted.into_iter().rev().take(START_CANDIDATES_MAX);
+    best.map(|(_, distance, place)| (place, distance - int::to_u64(entries.len() - place)))
+        .collect()
+}

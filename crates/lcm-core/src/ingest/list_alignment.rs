@@ -1,0 +1,110 @@
+//! Alignment of a list with the line, for `append` and `reconcile` alike.
+//!
+//! In: the entries of a list and the seqs of the messages with their ids. Out: a decision about
+//! each entry. A list is whole or the end of a whole list.
+
+use alloc::{string::String, vec::Vec};
+use core::cell::Cell;
+
+use crate::storage::{
+    call::Call, head::ConversationHead, history::MessageHistory, message_mark::advance_list,
+    records::withdrawals::Withdrawals, store_session::StoreSession,
+};
+use lcm_text::base::{error::Result, int};
+
+use super::{
+    alignment::AlignableEntry,
+    line_diff::{LineComparison, LineDiff},
+    list_decision::{LineRequest, ListDecision},
+    stored_line::StoredLine,
+    transcript::TranscriptEntry,
+};
+
+/// A list and what the caller knows of it.
+pub(super) struct AlignmentRequest<'a> {
+    /// The entries that an append does not skip.
+    pub(super) entries: &'a [&'a TranscriptEntry],
+    /// For each entry, the seq of the message with an id of the entry.
+    pub(super) known: &'a [Option<u64>],
+    /// Number of first entries that are known to be stored.
+    pub(super) confirmed: usize,
+    /// Seq up to which the caller has seen every message; `None`: unknown.
+    pub(super) seq_seen: Option<u64>,
+    /// Returns what an entry says, if that is one text; `None`: something else, or only hashes are
+    /// known.
+    pub(super) text_of: &'a dyn Fn(usize) -> Option<String>,
+}
+
+/// Returns the running hash after each entry of a list.
+fn hash_entries(entries: &[&TranscriptEntry]) -> Vec<[u8; 16]> {
+    let advance = |running: &mut [u8; 16], entry: &&TranscriptEntry| {
+        *running = advance_list(running, &entry.said, entry.mark.id);
+        Some(*running)
+    };
+    entries.iter().scan([0; 16], advance).collect()
+}
+
+/// Aligns a list with the line of the conversation and decides about each entry.
+///
+/// # Errors
+///
+/// Errors of the store; `corrupt`.
+pub(super) fn align_list(
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
+    head: &ConversationHead,
+    withdrawals: &Withdrawals,
+    list: &AlignmentRequest<'_>,
+) -> Result<ListDecision> {
+    let line = StoredLine::new(MessageHistory::new(call, head), withdrawals);
+    let hashes = hash_entries(list.entries);
+    let places = list.known.iter().zip(&hashes);
+    let entries: Vec<AlignableEntry> = list
+        .entries
+        .iter()
+        .zip(places)
+        .map(|(entry, (known, list_hash))| AlignableEntry {
+            mark: entry.mark,
+            role: entry.role,
+            text: entry.text_bytes.and_then(|bytes| match &*entry.said {
+                [part] => Some((int::to_usize(bytes.into()), part.said)),
+                _ => None,
+            }),
+            list_hash: *list_hash,
+            known_seq: *known,
+            position: known.and_then(|seq| line.position_of(seq)),
+            is_discriminating: entry.is_discriminating,
+            // An entry with an id of its own is another message, however alike the texts are.
+            redacted_copy: entry.redacted_copy.filter(|_| !entry.has_host_id()),
+            may_be_form: Cell::new(false),
+        })
+        .collect();
+    let has_copies = entries.iter().any(|entry| entry.redacted_copy.is_some());
+    let texts = match has_copies && line.count_messages() > 0 {
+        true => line.read_newest_texts(session, line.newest_marks().len())?,
+        false => Vec::new(),
+    };
+    let has_id = |index: usize| list.entries.get(index).is_some_and(|entry| entry.has_host_id());
+    let comparison = LineComparison {
+        line: &line,
+        entries: &entries,
+        confirmed: list.confirmed,
+        texts: &texts,
+        has_id: &has_id,
+        text_of: list.text_of,
+    };
+    // Nothing but its id tells whether the only message of a list was said again.
+    let diff = match line.count_messages() == 0 || entries.len() < 2 {
+        true => LineDiff::from_ids(&entries),
+        false => comparison.compare_list(session)?,
+    };
+    let request = LineRequest {
+        line: &line,
+        withdrawals,
+        entries: &entries,
+        diff: &diff,
+        confirmed: list.confirmed,
+        seq_seen: list.seq_seen,
+    };
+    request.decide_list(session)
+}

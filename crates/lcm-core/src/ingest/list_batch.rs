@@ -1,0 +1,146 @@
+//! The plan of one append: which candidates are stored, in which order, and what changes before.
+//!
+//! In: the candidates of a list, or what `reconcile` planned. Out: places of candidates and the
+//! update of the line. [`super::append()`] uses this module.
+
+use alloc::{string::String, vec::Vec};
+
+use crate::storage::{
+    call::Call, head::ConversationHead, records::withdrawals::Withdrawals,
+    store_session::StoreSession,
+};
+use lcm_text::{
+    base::{error::Result, int},
+    message::meaning,
+};
+
+use super::{
+    append_options::AppendExtra,
+    batch::AppendCandidate,
+    identity::{self, IdentityMatch, KnownIdentities},
+    line_change::{LineUpdate, ListStart},
+    list_alignment::{AlignmentRequest, align_list},
+    list_decision::{EntryOutcome, SeenMessages},
+    new_messages::CandidatePlace,
+    planned_line::PlannedLine,
+    transcript::TranscriptEntry,
+};
+
+/// Notice about a list of which everything is old, though no whole list was recognised.
+const NOTHING_NEW: &str = "nothing-new: the list equals the newest messages; append new messages \
+                           that equal them in mode `new`";
+
+/// The plan of an append.
+pub(super) struct AppendPlan {
+    /// The candidates to store: other forms of stored messages first.
+    pub(super) places: Vec<CandidatePlace>,
+    pub(super) line: LineUpdate,
+    /// Lines for the warnings of the receipt.
+    pub(super) notices: Vec<String>,
+}
+
+/// A list that one call holds whole.
+pub(super) struct ListBatch<'a> {
+    pub(super) candidates: &'a [AppendCandidate<'a>],
+    /// The record under each identity of the candidates.
+    pub(super) identities: &'a KnownIdentities,
+}
+
+impl ListBatch<'_> {
+    /// Aligns the list with the line and plans the append.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the store; `corrupt`.
+    pub(super) fn plan_list(
+        &self,
+        session: &mut StoreSession<'_>,
+        call: Call<'_>,
+        head: &ConversationHead,
+        withdrawals: Withdrawals,
+        seq_seen: Option<u64>,
+    ) -> Result<AppendPlan> {
+        let candidates = self.candidates.iter().enumerate();
+        let effective: Vec<(usize, &AppendCandidate<'_>)> =
+            candidates.filter(|(_, candidate)| !candidate.entry.is_empty).collect();
+        let entries: Vec<&TranscriptEntry> =
+            effective.iter().map(|(_, candidate)| &candidate.entry).collect();
+        let known: Vec<Option<u64>> = effective
+            .iter()
+            .map(|(_, candidate)| {
+                let AppendCandidate { lookups, message, .. } = candidate;
+                match identity::match_identities(lookups, message, self.identities) {
+                    IdentityMatch::Stored { seq } => Some(seq),
+                    IdentityMatch::New { .. } => None,
+                }
+            })
+            .collect();
+        let text_of = |index: usize| {
+            let (_, candidate) = effective.get(index)?;
+            meaning::read_text(&candidate.raw, &candidate.message)
+        };
+        let list = AlignmentRequest {
+            entries: &entries,
+            known: &known,
+            confirmed: 0,
+            seq_seen,
+            text_of: &text_of,
+        };
+        let decision = align_list(session, call, head, &withdrawals, &list)?;
+        let places_of = |wanted: EntryOutcome| {
+            let outcomes = effective.iter().zip(&decision.outcomes);
+            let places = outcomes.filter(move |(_, outcome)| **outcome == wanted);
+            places.map(move |((index, _), _)| CandidatePlace {
+                index: *index,
+                is_revision: wanted == EntryOutcome::Revision,
+            })
+        };
+        let places: Vec<CandidatePlace> =
+            places_of(EntryOutcome::Revision).chain(places_of(EntryOutcome::New)).collect();
+        let mut notices = decision.notices;
+        if places.is_empty() && entries.len() > 1 && decision.found_by == "alignment" {
+            notices.push(NOTHING_NEW.into());
+        }
+        let line = LineUpdate {
+            change: decision.change,
+            list_hash: decision.list_hash,
+            seen: decision.seen,
+            start: decision.start,
+            withdrawals,
+        };
+        Ok(AppendPlan { places, line, notices })
+    }
+}
+
+impl AppendExtra {
+    /// Returns the plan of a call in append mode `new` of `count` messages, of which an earlier
+    /// attempt stored the first `repeated`.
+    pub(super) fn build_plan(
+        &self,
+        repeated: u32,
+        count: usize,
+        head: &ConversationHead,
+        withdrawals: Withdrawals,
+    ) -> AppendPlan {
+        let planned = self.planned.as_ref();
+        let is_revision = planned.is_some_and(|line| line.is_revision);
+        let repeated = int::to_usize(u64::from(repeated));
+        let places = (repeated..count).map(|index| CandidatePlace { index, is_revision });
+        let places = places.collect();
+        let seen = planned.map(PlannedLine::seen_messages);
+        let is_last = |line: &&PlannedLine| line.count == int::to_u64(count);
+        let line = LineUpdate {
+            change: planned.and_then(|line| line.change.clone()),
+            list_hash: planned.filter(is_last).and_then(|line| line.list_hash),
+            seen: seen.unwrap_or_else(|| SeenMessages::from_caller(self.seq_seen, head.messages)),
+            // A call with `revision` carries out a plan of `reconcile`, which compared the list.
+            start: match self.revision {
+                None => ListStart::Told,
+                Some(_) if planned.is_some_and(|line| line.is_start) => ListStart::Unplaced,
+                Some(_) => ListStart::Earlier,
+            },
+            withdrawals,
+        };
+        AppendPlan { places, line, notices: Vec::new() }
+    }
+}

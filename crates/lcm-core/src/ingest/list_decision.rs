@@ -1,0 +1,600 @@
+//! Decision about a list: which entries are new, which are other forms of stored messages, and
+//! which stored messages leave the line or come back.
+//!
+//! In: a list, the line, their comparison, and what the caller saw stored. Out: an outcome for each
+//! entry, a change of the line, and notices for the caller.
+//!
+//! A list that shares its beginning with the line and then goes another way is a branch: the
+//! messages that the list no longer has are set aside. They stay stored and are found, but belong
+//! to no context. Nothing is set aside in doubt: see [`LineRequest::find_doubt`]. What a list has
+//! comes back in any case.
+
+use alloc::{format, string::String, vec::Vec};
+
+use crate::storage::{
+    context::ContextItem,
+    records::withdrawals::{WithdrawalReason, Withdrawals, WithdrawnRange},
+    store_session::StoreSession,
+};
+use lcm_text::{
+    base::{error::Result, int, sort},
+    message::Role,
+};
+
+use super::{
+    alignment::{AlignableEntry, INSIDE_ANCHORS_MIN},
+    line_change::{LineChange, ListStart, RESTORED_MAX},
+    line_diff::LineDiff,
+    message_form,
+    stored_line::{ComparedMessage, PAGE_MESSAGES, StoredLine},
+};
+
+/// Most revisions among which an entry is looked for.
+const REVISIONS_MAX: usize = 256;
+
+/// Notice about a list of which the common beginning proves nothing.
+const SHORT_BEGINNING: &str = "branch-in-doubt: the list begins like the stored messages, but the \
+                               common beginning is short; all of the list is stored after them";
+
+/// What becomes of an entry.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum EntryOutcome {
+    /// The entry is stored.
+    Stored,
+    /// The entry becomes a message of the line.
+    New,
+    /// The entry is stored as another form of the message at its place.
+    Revision,
+}
+
+/// The decision about a list.
+#[derive(Debug)]
+pub(super) struct ListDecision {
+    pub(super) found_by: &'static str,
+    /// One for each entry.
+    pub(super) outcomes: Vec<EntryOutcome>,
+    pub(super) change: Option<LineChange>,
+    /// Whether the list begins with its new messages.
+    pub(super) start: ListStart,
+    /// Running hash of the list, if it is whole and is remembered once it is stored.
+    pub(super) list_hash: Option<[u8; 16]>,
+    /// What the caller has seen once the list is stored.
+    pub(super) seen: SeenMessages,
+    /// Lines for the warnings of the receipt.
+    pub(super) notices: Vec<String>,
+}
+
+/// Which messages a caller has seen.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) struct SeenMessages {
+    /// Whether the list has every message of the line that the caller had not seen.
+    pub(super) is_all: bool,
+    /// Seq up to which the caller saw every message before the call.
+    pub(super) seq_before: u64,
+}
+
+impl SeenMessages {
+    /// Returns what a caller has seen that hands over no list, of `messages` stored before.
+    pub(super) fn from_caller(seq_seen: Option<u64>, messages: u64) -> Self {
+        let seq_before = seq_seen.unwrap_or(0).min(messages);
+        Self { is_all: seq_before == messages, seq_before }
+    }
+
+    /// Returns the seq up to which the caller has seen every message, of `messages` stored after
+    /// the call.
+    pub(super) fn seq_after(self, messages: u64) -> u64 {
+        if self.is_all { messages } else { self.seq_before }
+    }
+}
+
+/// A list, its comparison with the line, and what the caller saw.
+pub(super) struct LineRequest<'a, 'b> {
+    pub(super) line: &'a StoredLine<'b>,
+    pub(super) withdrawals: &'a Withdrawals,
+    pub(super) entries: &'a [AlignableEntry],
+    pub(super) diff: &'a LineDiff,
+    /// Number of first entries that are known to be stored.
+    pub(super) confirmed: usize,
+    /// Seq up to which the caller has seen every message; `None`: unknown.
+    pub(super) seq_seen: Option<u64>,
+}
+
+/// The last entry that is stored, and its position.
+#[derive(Clone, Copy, Default)]
+struct LastStored {
+    /// Number of entries up to and with it; 0: no entry is stored.
+    count: usize,
+    position: u64,
+}
+
+/// Where a list leaves the line.
+struct Placement {
+    last: LastStored,
+    /// Whether the list shares messages with the line, or goes on with a branch.
+    is_placed: bool,
+    /// Seq of the last message that a summary in the context covers; 0: none.
+    summarised: u64,
+    restored: RestoredMessages,
+}
+
+/// Set-aside messages that come back.
+#[derive(Default)]
+struct RestoredMessages {
+    /// Ascending ranges of seqs.
+    ranges: Vec<(u64, u64)>,
+    /// Number of entries, after the last stored one, that are these messages.
+    count: usize,
+    /// Entries among them that are other forms of their messages.
+    forms: Vec<usize>,
+}
+
+/// The first entries that are messages of a set-aside range.
+#[derive(Default)]
+struct MatchedBranch {
+    count: usize,
+    /// Places of those that are other forms of their messages.
+    forms: Vec<usize>,
+}
+
+impl LineRequest<'_, '_> {
+    /// Decides about the list.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the store; `corrupt`.
+    pub(super) fn decide_list(&self, session: &mut StoreSession<'_>) -> Result<ListDecision> {
+        let is_stored = |index: usize, entry: &AlignableEntry| {
+            index < self.confirmed || entry.is_known() || self.diff.is_stored(index)
+        };
+        let outcomes = self.entries.iter().enumerate();
+        let outcomes = outcomes.map(|(index, entry)| match is_stored(index, entry) {
+            true => EntryOutcome::Stored,
+            false => EntryOutcome::New,
+        });
+        let last = self.confirmed.checked_sub(1);
+        let is_found = last.is_none_or(|last| {
+            self.diff.is_stored(last) || self.entries.get(last).is_none_or(AlignableEntry::is_known)
+        });
+        let mut decision = ListDecision {
+            found_by: if is_found { self.diff.found_by } else { "confirmed" },
+            outcomes: outcomes.collect(),
+            change: None,
+            start: ListStart::Earlier,
+            list_hash: None,
+            seen: SeenMessages::default(),
+            notices: Vec::new(),
+        };
+        self.mark_revisions(session, &mut decision)?;
+        self.decide_branch(session, &mut decision)?;
+        let is_new = decision.outcomes.contains(&EntryOutcome::New);
+        if decision.found_by == "none" && self.entries.len() > 1 && is_new {
+            decision.start = ListStart::Unplaced;
+        }
+        // Without a new message the list may end before the newest message of the line.
+        if self.is_whole() && decision.outcomes.contains(&EntryOutcome::New) {
+            decision.list_hash = self.entries.last().map(|entry| entry.list_hash);
+        }
+        decision.seen = self.find_seen(decision.change.as_ref());
+        Ok(decision)
+    }
+
+    /// Returns whether the list is whole: it begins with a message that is new, or that begins the
+    /// line. System messages at the beginning do not count.
+    fn is_whole(&self) -> bool {
+        let is_lead = |entry: &AlignableEntry| entry.role == Role::System;
+        let first = self.entries.iter().position(|entry| !is_lead(entry)).unwrap_or(0);
+        let position = self.diff.positions.get(first).copied().flatten();
+        let before = self.diff.positions.iter().take(first).flatten().count();
+        let is_first = |position: u64| {
+            position <= int::to_u64(before) + 1 || self.line.list_starts().contains(&position)
+        };
+        self.diff.accepted > 0 || position.is_none_or(is_first)
+    }
+
+    /// Finds the last entry that is in the line, and the greatest position of a stored entry.
+    fn find_last_stored(&self) -> LastStored {
+        let positions = &self.diff.positions;
+        let last = positions.iter().rposition(Option::is_some).map_or(0, |index| index + 1);
+        let position = positions.iter().flatten().copied().max().unwrap_or(0);
+        LastStored {
+            count: last.max(self.diff.accepted),
+            position: position.max(self.diff.position_accepted),
+        }
+    }
+
+    /// Marks entries as revisions: those that the comparison found, and, in a whole list, entries
+    /// between two neighbours that are stored next to as many other messages.
+    fn mark_revisions(
+        &self,
+        session: &mut StoreSession<'_>,
+        decision: &mut ListDecision,
+    ) -> Result<()> {
+        let positions = &self.diff.positions;
+        let place = |index: &usize| Some((*index, positions.get(*index).copied().flatten()?));
+        let mut forms: Vec<(usize, u64)> = self.diff.other_forms.iter().filter_map(place).collect();
+        let mut start = self.diff.accepted;
+        let mut before = Some(self.diff.position_accepted);
+        for (index, position) in positions.iter().enumerate().skip(start) {
+            let Some(position) = *position else { continue };
+            let length = index - start;
+            let is_gap = before.is_some_and(|before| before + int::to_u64(length) + 1 == position);
+            if is_gap && length > 0 {
+                forms.extend(self.find_gap_forms(session, start, position, decision)?);
+            }
+            (start, before) = (index + 1, Some(position));
+        }
+        self.apply_forms(session, &forms, decision)
+    }
+
+    /// Makes entries revisions that are other forms of stored messages, if they are not stored in
+    /// this form already.
+    fn apply_forms(
+        &self,
+        session: &mut StoreSession<'_>,
+        forms: &[(usize, u64)],
+        decision: &mut ListDecision,
+    ) -> Result<()> {
+        if forms.is_empty() {
+            return Ok(());
+        }
+        let known = self.read_revisions(session)?;
+        let mut count = 0;
+        for (index, position) in forms {
+            let (Some(entry), Some(outcome)) =
+                (self.entries.get(*index), decision.outcomes.get_mut(*index))
+            else {
+                continue;
+            };
+            let is_known = known.iter().any(|stored| stored.mark.is_same_message(&entry.mark))
+                || self.line.has_branch(session, position - 1, entry)?;
+            *outcome = if is_known { EntryOutcome::Stored } else { EntryOutcome::Revision };
+            count += usize::from(!is_known);
+        }
+        if count > 0 {
+            decision.notices.push(format!(
+                "revision: {count} of the messages are other forms of stored messages; the context \
+                 keeps the first form"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Returns the entries, from index `start` on, that are other forms of as many messages before
+    /// `position_end`. Entries that say the same are stored. None is returned if one pair cannot be
+    /// one message, or if texts of people or models differ more than once.
+    fn find_gap_forms(
+        &self,
+        session: &mut StoreSession<'_>,
+        start: usize,
+        position_end: u64,
+        decision: &mut ListDecision,
+    ) -> Result<Vec<(usize, u64)>> {
+        let entries = self.entries.get(start..).unwrap_or(&[]).iter().enumerate();
+        let length = self.diff.positions.iter().skip(start).take_while(|it| it.is_none()).count();
+        let position_first = position_end - int::to_u64(length);
+        let stored = self.read_messages(session, position_first, length)?;
+        let (mut forms, mut equal, mut texts) = (Vec::new(), Vec::new(), 0);
+        let mut is_certain = true;
+        for ((offset, entry), message) in entries.take(length).zip(&stored) {
+            if entry.mark.says_the_same(&message.mark) && !entry.is_known() {
+                equal.push(start + offset);
+            } else if message_form::may_be_form(entry, message) {
+                let is_held = message_form::compare_forms(entry, None, message).is_some();
+                texts += usize::from(message_form::is_text(entry) && !is_held);
+                is_certain &= entry.role == Role::System || is_held;
+                forms.push((start + offset, position_first + int::to_u64(offset)));
+            } else {
+                return Ok(Vec::new());
+            }
+        }
+        if !is_certain && !self.has_anchor_after(start + length) {
+            return Ok(Vec::new());
+        }
+        if texts > 1 || stored.len() < length {
+            return Ok(Vec::new());
+        }
+        for index in equal {
+            decision.outcomes.get_mut(index).into_iter().for_each(|it| *it = EntryOutcome::Stored);
+        }
+        Ok(forms)
+    }
+
+    /// Returns whether the stored entries from index `start` on, up to the first that is not next
+    /// to the entry before, have an anchor that is said once.
+    fn has_anchor_after(&self, start: usize) -> bool {
+        let mut next = None;
+        for (entry, position) in self.entries.iter().zip(&self.diff.positions).skip(start) {
+            let is_next = next.is_none_or(|next| *position == Some(next));
+            let Some(position) = position.filter(|_| is_next) else { return false };
+            if entry.is_strong_anchor() {
+                return true;
+            }
+            next = Some(position + 1);
+        }
+        false
+    }
+
+    /// Reads `count` messages of the line from a position on.
+    fn read_messages(
+        &self,
+        session: &mut StoreSession<'_>,
+        position_first: u64,
+        count: usize,
+    ) -> Result<Vec<ComparedMessage>> {
+        let mut stored = Vec::new();
+        while stored.len() < count {
+            let position = position_first + int::to_u64(stored.len());
+            let page = self.line.read_page(session, position)?;
+            if page.is_empty() {
+                break;
+            }
+            stored.extend(page);
+        }
+        stored.truncate(count);
+        Ok(stored)
+    }
+
+    /// Reads the newest messages that are other forms of messages.
+    fn read_revisions(&self, session: &mut StoreSession<'_>) -> Result<Vec<ComparedMessage>> {
+        let ranges = self.withdrawals.ranges.iter().rev();
+        let of_revisions = ranges.filter(|range| range.reason == WithdrawalReason::Revision);
+        let seqs = of_revisions.flat_map(|range| (range.seq_first..=range.seq_last).rev());
+        let mut seqs: Vec<u64> = seqs.take(REVISIONS_MAX).collect();
+        seqs.reverse();
+        self.line.read_stored(session, &seqs)
+    }
+
+    /// Decides whether the list goes another way after its last stored entry.
+    fn decide_branch(
+        &self,
+        session: &mut StoreSession<'_>,
+        decision: &mut ListDecision,
+    ) -> Result<()> {
+        let messages = self.line.message_history().head.messages;
+        let last = self.find_last_stored();
+        let left = self.line.count_messages().saturating_sub(last.position);
+        if left == 0 && self.withdrawals.ranges.is_empty() {
+            return Ok(());
+        }
+        let Placement { last, is_placed, summarised, mut restored } =
+            self.place_list(session, last)?;
+        let fork = self.line.seq_at(last.position);
+        let rest = decision.outcomes.iter_mut().skip(last.count);
+        rest.take(restored.count).for_each(|outcome| *outcome = EntryOutcome::Stored);
+        // The forms of messages that come back are only looked for among the revisions.
+        let forms: Vec<(usize, u64)> = restored.forms.iter().map(|index| (*index, 1)).collect();
+        self.apply_forms(session, &forms, decision)?;
+        let hidden = self.restore_known(&mut restored, summarised);
+        if hidden > 0 {
+            decision.notices.push(format!(
+                "branch-in-doubt: {hidden} messages of the list stay set aside, because a summary \
+                 covers their place"
+            ));
+        }
+        let new = decision.outcomes.iter().skip(last.count + restored.count);
+        let has_new = new.into_iter().any(|outcome| *outcome == EntryOutcome::New);
+        let mut change = LineChange { fork: messages, is_grown: false, restored: restored.ranges };
+        if self.diff.grown.is_some() && left == 1 && fork >= summarised {
+            (change.fork, change.is_grown) = (fork, true);
+            decision.notices.push(format!(
+                "revision: a longer form replaces message {} in the context",
+                self.line.seq_at(last.position + 1)
+            ));
+        } else if is_placed && left > 0 && (has_new || restored.count > 0) {
+            change.fork = self.choose_fork(last, summarised, &mut decision.notices);
+        } else if self.diff.has_short_beginning && !is_placed && has_new {
+            decision.notices.push(SHORT_BEGINNING.into());
+        }
+        if let Some((first, _)) = change.restored.first() {
+            let count: u64 = change.restored.iter().map(|(first, last)| last + 1 - first).sum();
+            decision.notices.push(format!(
+                "restored: {count} messages that were set aside come back, from message {first} on"
+            ));
+        }
+        let changes = change.fork < messages || !change.restored.is_empty();
+        decision.change = changes.then_some(change);
+        Ok(())
+    }
+
+    /// Finds where the list leaves the line, and the set-aside messages with which it goes on. A
+    /// list that shares nothing with the line may still go on with a branch from the beginning.
+    fn place_list(&self, session: &mut StoreSession<'_>, last: LastStored) -> Result<Placement> {
+        let history = self.line.message_history();
+        let items = history.head.context.load_items(session, history.keys)?;
+        let is_summary = |item: &&ContextItem| matches!(item, ContextItem::Summary(_));
+        let summarised = items.iter().rfind(is_summary).map_or(0, ContextItem::seq_last);
+        let mut placement =
+            Placement { last, is_placed: true, summarised, restored: RestoredMessages::default() };
+        if last.count == 0 && self.line.count_messages() > 0 {
+            let lead = self.diff.lead;
+            placement.is_placed = false;
+            placement.last =
+                LastStored { count: lead.entries, position: int::to_u64(lead.messages) };
+        }
+        let LastStored { count, position } = placement.last;
+        let fork = self.line.seq_at(position);
+        let restored = self.walk_branches(session, count, fork, summarised)?;
+        let returned = self.entries.iter().skip(count).take(restored.count);
+        let anchors = returned.filter(|entry| entry.is_anchor()).count();
+        placement.is_placed |= anchors >= INSIDE_ANCHORS_MIN;
+        if placement.is_placed {
+            placement.restored = restored;
+        }
+        Ok(placement)
+    }
+
+    /// Returns the seq of the last message that stays, where messages of the line follow the last
+    /// stored entry and the list does not have them; adds a notice.
+    fn choose_fork(&self, last: LastStored, summarised: u64, notices: &mut Vec<String>) -> u64 {
+        let fork = self.line.seq_at(last.position);
+        let newest = self.line.seq_at(self.line.count_messages());
+        if let Some(doubt) = self.find_doubt(last, (fork, newest), summarised) {
+            notices.push(format!(
+                "branch-in-doubt: the list goes another way after message {fork}, but {doubt}; the \
+                 stored messages stay, and new messages are stored after them"
+            ));
+            return self.line.message_history().head.messages;
+        }
+        notices.push(format!(
+            "set-aside: the list goes another way after message {fork}; {} messages from {} to \
+             {newest} are set aside",
+            self.line.count_messages().saturating_sub(last.position),
+            self.line.seq_at(last.position + 1)
+        ));
+        fork
+    }
+
+    /// Returns why nothing may be set aside after a message; `None`: the branch is certain. The
+    /// pair has the seqs of the message at the fork and of the newest message of the line.
+    fn find_doubt(
+        &self,
+        last: LastStored,
+        (fork, newest): (u64, u64),
+        summarised: u64,
+    ) -> Option<&'static str> {
+        let entries = self.entries.iter().enumerate().take(last.count);
+        let matched = entries.filter(|(index, _)| self.diff.is_stored(*index));
+        let anchors = matched.filter(|(_, entry)| entry.is_anchor()).count();
+        match self.seq_seen {
+            None => Some("the call does not say with `seq_seen` what the caller saw"),
+            Some(seen) if seen < newest => {
+                Some("others stored messages that the caller did not see")
+            }
+            Some(_) if anchors < INSIDE_ANCHORS_MIN && !self.diff.is_first_turn => {
+                Some("the common beginning is short")
+            }
+            Some(_) if summarised > fork => Some("a summary covers the message at the fork"),
+            Some(_) => None,
+        }
+    }
+
+    /// Finds the set-aside messages with which the list goes on from index `start` on, after the
+    /// message `fork`.
+    ///
+    /// At each fork of the tree the longest equal range is taken, of equal lengths the newest.
+    fn walk_branches(
+        &self,
+        session: &mut StoreSession<'_>,
+        start: usize,
+        fork: u64,
+        summarised: u64,
+    ) -> Result<RestoredMessages> {
+        let mut found = RestoredMessages::default();
+        let mut after = fork;
+        while found.ranges.len() < RESTORED_MAX {
+            let rest = self.entries.get(start + found.count..).unwrap_or(&[]);
+            let mut best = (MatchedBranch::default(), 0);
+            for range in self.withdrawals.ranges_after(after) {
+                if range.seq_first <= summarised || rest.is_empty() {
+                    continue;
+                }
+                let matched = self.match_range(session, rest, range)?;
+                if matched.count > best.0.count {
+                    best = (matched, range.seq_first);
+                }
+            }
+            let (MatchedBranch { count, forms }, seq_first) = best;
+            if count == 0 {
+                break;
+            }
+            after = seq_first + int::to_u64(count) - 1;
+            found.forms.extend(forms.into_iter().map(|place| start + found.count + place));
+            found.count += count;
+            found.ranges.push((seq_first, after));
+        }
+        Ok(found)
+    }
+
+    /// Finds the first entries that are the set-aside messages of a range. Results of tools may be
+    /// written otherwise, if an equal message follows.
+    fn match_range(
+        &self,
+        session: &mut StoreSession<'_>,
+        entries: &[AlignableEntry],
+        range: &WithdrawnRange,
+    ) -> Result<MatchedBranch> {
+        let most = int::to_usize(range.count()).min(entries.len());
+        let (mut matched, mut place) = (MatchedBranch::default(), 0);
+        let (mut forms, mut texts, mut open) = (Vec::new(), 0, 0);
+        while place < most {
+            let first = range.seq_first + int::to_u64(place);
+            let last = first + int::to_u64((most - place).min(PAGE_MESSAGES)) - 1;
+            let seqs: Vec<u64> = (first..=last).collect();
+            let stored = self.line.read_stored(session, &seqs)?;
+            for (entry, (seq, message)) in entries.iter().skip(place).zip(seqs.iter().zip(stored)) {
+                let is_equal = match entry.known_seq {
+                    Some(known) => known == *seq,
+                    None => entry.mark.is_same_message(&message.mark),
+                };
+                // Of texts of people and models, only one may differ between two equal messages.
+                let is_text = message_form::is_text(entry);
+                let is_certain = message_form::compare_forms(entry, None, &message).is_some();
+                let is_form = message_form::may_be_form(entry, &message) && !(is_text && texts > 0);
+                if is_equal || is_certain {
+                    if is_certain && !is_equal {
+                        forms.push(place);
+                    }
+                    // A message that differs needs an equal text behind it.
+                    if open == 0 || entry.is_strong_anchor() {
+                        (matched.count, texts, open) = (place + 1, 0, 0);
+                        matched.forms.append(&mut forms);
+                    }
+                } else if is_form {
+                    open += 1;
+                    texts += usize::from(is_text);
+                    forms.push(place);
+                } else {
+                    return Ok(matched);
+                }
+                place += 1;
+            }
+        }
+        Ok(matched)
+    }
+
+    /// Adds the set-aside messages with an id of an entry. Returns how many of them cannot come
+    /// back, because a summary covers their place or too many ranges come back.
+    fn restore_known(&self, restored: &mut RestoredMessages, summarised: u64) -> usize {
+        let is_set_aside = |seq: &u64| {
+            matches!(self.withdrawals.reason_of(*seq), Some(WithdrawalReason::SetAside { .. }))
+        };
+        let known = self.entries.iter().filter_map(|entry| entry.known_seq);
+        let mut seqs: Vec<u64> = known.filter(is_set_aside).collect();
+        sort::sort(&mut seqs);
+        seqs.dedup();
+        let mut hidden = 0;
+        for seq in seqs {
+            if restored.ranges.iter().any(|(first, last)| (*first..=*last).contains(&seq)) {
+                continue;
+            }
+            if seq <= summarised {
+                hidden += 1;
+            } else if let Some((_, last)) =
+                restored.ranges.iter_mut().find(|(_, last)| last + 1 == seq)
+            {
+                *last = seq;
+            } else if restored.ranges.len() < RESTORED_MAX {
+                restored.ranges.push((seq, seq));
+            } else {
+                hidden += 1;
+            }
+        }
+        sort::sort(&mut restored.ranges);
+        hidden
+    }
+
+    /// Finds what the caller has seen once the list is stored.
+    fn find_seen(&self, change: Option<&LineChange>) -> SeenMessages {
+        let seq_before = self.seq_seen.unwrap_or(0).max(self.diff.seen_accepted);
+        let seq_before = seq_before.min(self.line.message_history().head.messages);
+        let messages = self.line.message_history().head.messages;
+        let fork = change.map_or(messages, |change| change.fork);
+        let (first, last) = (self.line.count_through(seq_before), self.line.count_through(fork));
+        let mut positions: Vec<u64> = self.diff.positions.iter().flatten().copied().collect();
+        positions.retain(|position| (first + 1..=last).contains(position));
+        sort::sort(&mut positions);
+        positions.dedup();
+        let is_all = int::to_u64(positions.len()) == last.saturating_sub(first);
+        SeenMessages { is_all, seq_before }
+    }
+}

@@ -1,0 +1,115 @@
+//! Forms of one message: whether an entry is the stored message at its place, written otherwise.
+//!
+//! In: an entry and the message at its place, which say different things. Out: which form holds the
+//! other whole. A form is not a message of its own, so a mistake here would hide what was said.
+
+use lcm_text::message::{Role, meaning};
+
+use super::{alignment::AlignableEntry, stored_line::ComparedMessage};
+
+/// An entry as a form of a stored message.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum MessageForm {
+    /// The entry begins with the stored text and says more: a streamed answer that went on.
+    Longer,
+    /// The stored text holds the entry, or the entry stands for the result of the same call.
+    Other,
+}
+
+/// Returns which form of a message an entry is; `None`: the entry is another message.
+///
+/// A longer text of a user is an edit, which is another message. A shorter form must be long enough
+/// to be evidence by itself.
+pub(super) fn compare_forms(
+    entry: &AlignableEntry,
+    text: Option<&str>,
+    message: &ComparedMessage,
+) -> Option<MessageForm> {
+    let (mark, stored_mark) = (&entry.mark, &message.mark);
+    let differs = mark.has_other_id(stored_mark) || mark.has_other_call(stored_mark);
+    if entry.role != message.role || entry.is_known() || differs {
+        return None;
+    }
+    if let Some(stored) = message.said.as_deref() {
+        let begins = text.is_some_and(|text| text.len() > stored.len() && text.starts_with(stored));
+        if begins && entry.role != Role::User && !stored.is_empty() {
+            return Some(MessageForm::Longer);
+        }
+        if entry.is_discriminating && is_held(entry, stored) {
+            return Some(MessageForm::Other);
+        }
+    }
+    let is_result = entry.role == Role::Tool && mark.has_same_call(stored_mark);
+    is_result.then_some(MessageForm::Other)
+}
+
+/// Returns whether a longer stored text begins or ends with the text of an entry.
+fn is_held(entry: &AlignableEntry, stored: &str) -> bool {
+    let Some((bytes, said)) = entry.text.filter(|(bytes, _)| *bytes < stored.len()) else {
+        return false;
+    };
+    let ends = [stored.get(..bytes), stored.get(stored.len() - bytes..)];
+    ends.into_iter().flatten().any(|text| meaning::hash_text(entry.role, text) == said)
+}
+
+/// Returns whether an entry may be another form of the message at its place, between two neighbours
+/// that are stored: the roles agree and no ids differ.
+pub(super) fn may_be_form(entry: &AlignableEntry, message: &ComparedMessage) -> bool {
+    let (mark, stored) = (&entry.mark, &message.mark);
+    let differs = mark.has_other_id(stored) || mark.has_other_call(stored);
+    entry.role == message.role && !entry.is_known() && !differs
+}
+
+/// Returns whether an entry is of a person or a model, not of a tool or the host.
+pub(super) fn is_text(entry: &AlignableEntry) -> bool {
+    matches!(entry.role, Role::User | Role::Assistant)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::message_mark::MessageMark;
+    use alloc::string::String;
+
+    fn compare(role: Role, text: &str, stored: &str, calls: [u8; 2]) -> Option<MessageForm> {
+        let mark = |call: u8| MessageMark { meaning: [call; 8], id: [0; 4], call: [call; 4] };
+        let entry = AlignableEntry {
+            mark: mark(calls[0]),
+            role,
+            text: Some((text.len(), meaning::hash_text(role, text))),
+            list_hash: [0; 16],
+            known_seq: None,
+            position: None,
+            is_discriminating: text.len() >= 24,
+            redacted_copy: None,
+            may_be_form: core::cell::Cell::new(false),
+        };
+        let message = ComparedMessage {
+            mark: mark(calls[1]),
+            role,
+            text: String::new(),
+            said: Some(stored.into()),
+        };
+        compare_forms(&entry, Some(text), &message)
+    }
+
+    #[test]
+    fn a_form_holds_the_other_whole() {
+        let long = "The answer has two parts, and the second follows.";
+        let begin = long.get(..30).expect("a beginning");
+        let compare_texts = |role, text, stored| compare(role, text, stored, [0, 0]);
+        assert_eq!(compare_texts(Role::Assistant, long, "The ans"), Some(MessageForm::Longer));
+        assert_eq!(compare_texts(Role::Assistant, begin, long), Some(MessageForm::Other));
+        assert_eq!(compare_texts(Role::User, begin, long), Some(MessageForm::Other));
+        assert_eq!(compare_texts(Role::User, long, begin), None);
+        assert_eq!(compare_texts(Role::Assistant, "The ans", long), None);
+        assert_eq!(compare_texts(Role::Assistant, "Another", long), None);
+    }
+
+    #[test]
+    fn a_result_of_the_same_call_is_a_form() {
+        assert_eq!(compare(Role::Tool, "[removed]", "a body", [7, 7]), Some(MessageForm::Other));
+        assert_eq!(compare(Role::Tool, "[removed]", "a body", [7, 8]), None);
+        assert_eq!(compare(Role::Tool, "[removed]", "a body", [7, 0]), None);
+    }
+}

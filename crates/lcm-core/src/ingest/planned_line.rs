@@ -1,0 +1,172 @@
+//! What a plan of `reconcile` does to the line, as JSON between the plan and its appends.
+//!
+//! In: the decision about a list. Out: the member `line` of the plan, and the option `line` of the
+//! appends that carry the plan out. `reconcile`, `append` and the intake of `drive` use this.
+
+use alloc::vec::Vec;
+
+use lcm_text::base::{
+    error::{Error, Result},
+    hash,
+    json::{self, JsonFields, JsonWriter},
+};
+
+use super::{
+    line_change::{LineChange, ListStart, RESTORED_MAX},
+    list_decision::{ListDecision, SeenMessages},
+};
+
+/// What a plan does to the line.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PlannedLine {
+    /// The change that goes with the first append; `None`: the line does not change.
+    pub(super) change: Option<LineChange>,
+    /// Whether the messages of the call are other forms of stored messages.
+    pub(super) is_revision: bool,
+    /// Whether a list begins with the messages of the first append.
+    pub(super) is_start: bool,
+    /// Running hash of the whole list; `None`: the list is not remembered.
+    pub(super) list_hash: Option<[u8; 16]>,
+    /// Number of messages that the call must take so that the whole list is stored.
+    pub(super) count: u64,
+    /// Seq up to which the caller has seen every message before the plan; `None`: with this list it
+    /// has seen all.
+    seq_seen: Option<u64>,
+}
+
+impl PlannedLine {
+    /// What a decision plans; `is_complete`: whether the plan has all missing entries of the list.
+    pub(super) fn from_decision(decision: &ListDecision, is_complete: bool) -> Self {
+        let SeenMessages { is_all, seq_before } = decision.seen;
+        Self {
+            change: decision.change.clone(),
+            is_start: decision.start == ListStart::Unplaced,
+            list_hash: decision.list_hash.filter(|_| is_complete),
+            seq_seen: (!(is_complete && is_all)).then_some(seq_before),
+            ..Self::default()
+        }
+    }
+
+    /// Returns what the caller has seen once the list is stored.
+    pub(super) fn seen_messages(&self) -> SeenMessages {
+        let seq_before = self.seq_seen.unwrap_or(0);
+        SeenMessages { is_all: self.seq_seen.is_none(), seq_before }
+    }
+
+    /// Returns whether the line changes before the messages of the plan.
+    pub(crate) fn has_change(&self) -> bool {
+        self.change.is_some()
+    }
+
+    /// Returns the option of one append. `last_count`: number of messages of the last append;
+    /// `None`: further appends follow.
+    #[must_use]
+    pub(crate) fn for_append(&self, is_revision: bool, last_count: Option<u64>) -> Self {
+        Self {
+            is_revision,
+            list_hash: self.list_hash.filter(|_| last_count.is_some()),
+            count: last_count.unwrap_or(0),
+            ..self.clone()
+        }
+    }
+
+    /// Notes that the first append was made.
+    pub(crate) fn finish_change(&mut self) {
+        (self.change, self.is_start) = (None, false);
+    }
+
+    /// Returns the JSON object, which [`Self::parse`] reads.
+    pub(crate) fn to_object(&self) -> JsonWriter {
+        let mut line = JsonWriter::new_object();
+        if let Some(LineChange { fork, is_grown, restored }) = &self.change {
+            line.add_number("fork", *fork);
+            if *is_grown {
+                line.add_flag("grown", true);
+            }
+            if !restored.is_empty() {
+                let mut ranges = JsonWriter::new_array();
+                for (seq_first, seq_last) in restored {
+                    let mut range = JsonWriter::new_object();
+                    range.add_number("seq_first", *seq_first);
+                    range.add_number("seq_last", *seq_last);
+                    ranges.push_object(range);
+                }
+                line.add_array("restored", ranges);
+            }
+        }
+        for (key, value) in [("revision", self.is_revision), ("start", self.is_start)] {
+            if value {
+                line.add_flag(key, true);
+            }
+        }
+        if self.count > 0 {
+            line.add_number("count", self.count);
+        }
+        if let Some(seq_seen) = self.seq_seen {
+            line.add_number("seq_seen", seq_seen);
+        }
+        let list_hash = self.list_hash.map(|hash| hash::hex(&hash));
+        line.add_optional_text("list_hash", list_hash.as_deref());
+        line
+    }
+
+    /// Parses the JSON object.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input`: a wrong or unknown member, or too many ranges.
+    pub(crate) fn parse(text: &str) -> Result<Self> {
+        let mut line = JsonFields::parse_argument("line", text)?;
+        let (fork, is_grown) = (line.take_optional_u64("fork"), line.take_flag("grown"));
+        let mut restored = Vec::new();
+        for range in line.take_optional_list("restored") {
+            let text = json::slice_span(text, range.span);
+            let mut range = JsonFields::parse_argument("line.restored", text)?;
+            restored.push((range.take_u64("seq_first"), range.take_u64("seq_last")));
+            range.finish("line.restored")?;
+        }
+        if restored.len() > RESTORED_MAX {
+            return Err(Error::invalid_input(format_args!(
+                "`line.restored` must have at most {RESTORED_MAX} items, got {}",
+                restored.len()
+            )));
+        }
+        let hash = line.take_optional_text("list_hash");
+        let planned = Self {
+            change: fork.map(|fork| LineChange { fork, is_grown, restored }),
+            is_revision: line.take_flag("revision"),
+            is_start: line.take_flag("start"),
+            list_hash: hash
+                .and_then(|hash| hash::decode_hex(&hash))
+                .filter(|hash| hash.len() == 16)
+                .map(|hash| hash::hash_prefix(&hash)),
+            count: line.take_optional_u64("count").unwrap_or(0),
+            seq_seen: line.take_optional_u64("seq_seen"),
+        };
+        line.finish("line")?;
+        Ok(planned)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_is_read_as_it_was_written() {
+        let full = PlannedLine {
+            change: Some(LineChange { fork: 3, is_grown: true, restored: Vec::from([(5, 6)]) }),
+            is_revision: true,
+            is_start: true,
+            list_hash: Some([7; 16]),
+            count: 2,
+            seq_seen: Some(4),
+        };
+        for line in [PlannedLine::default(), full] {
+            let text = line.to_object().end_object();
+            let read = PlannedLine::parse(&text).expect("an option");
+            assert_eq!(read.to_object().end_object(), text);
+            assert_eq!(alloc::format!("{read:?}"), alloc::format!("{line:?}"));
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! Alignment of a range of entries with a range of the line: the longest common subsequence.
+//!
+//! In: entries and positions that lie between, or behind, what is aligned already. Out: the
+//! position of each matched entry. A matched run without an anchor counts only next to the ends of
+//! the ranges, because short messages are said again.
+
+use alloc::vec::Vec;
+
+use crate::storage::store_session::StoreSession;
+use lcm_text::base::{error::Result, int};
+
+use super::{
+    alignment::AlignableEntry,
+    stored_line::{ComparedMessage, PAGE_MESSAGES, StoredLine},
+};
+
+/// Most entries and most messages that are compared. The table then has 4 MB.
+const RANGE_MAX: usize = 1_000;
+
+/// A range of entries and the range of the line with which it is compared.
+#[derive(Clone, Copy)]
+pub(super) struct ComparedRange<'a> {
+    pub(super) entries: &'a [AlignableEntry],
+    /// Position of the first message.
+    pub(super) position_first: u64,
+    /// Position after the last message.
+    pub(super) position_end: u64,
+    /// Whether an aligned message follows both ranges.
+    pub(super) is_enclosed: bool,
+}
+
+impl ComparedRange<'_> {
+    /// Aligns the entries and returns the position of each. The common beginning and, if the ranges
+    /// are enclosed, the common end are found at any length. Of the rest, the first 1,000 entries
+    /// and messages are compared.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the store; `corrupt`.
+    pub(super) fn align_range(
+        &self,
+        session: &mut StoreSession<'_>,
+        line: &StoredLine<'_>,
+    ) -> Result<Vec<Option<u64>>> {
+        let mut positions = alloc::vec![None; self.entries.len()];
+        let before = self.count_equal_first(session, line)?;
+        let behind = match self.is_enclosed {
+            true => self.count_equal_last(session, line, before)?,
+            false => 0,
+        };
+        let last = self.entries.len() - behind;
+        for (slot, position) in positions.iter_mut().zip(self.position_first..).take(before) {
+            *slot = Some(position);
+        }
+        let position_last = self.position_end - int::to_u64(behind);
+        for (slot, position) in positions.iter_mut().skip(last).zip(position_last..) {
+            *slot = Some(position);
+        }
+        let rest = ComparedRange {
+            entries: self.entries.get(before..last).unwrap_or(&[]),
+            position_first: self.position_first + int::to_u64(before),
+            position_end: position_last,
+            is_enclosed: self.is_enclosed,
+        };
+        for (index, position) in rest.find_pairs(session, line)? {
+            if let Some(slot) = positions.get_mut(before + index) {
+                *slot = Some(position);
+            }
+        }
+        Ok(positions)
+    }
+
+    /// Counts the first entries that equal the first messages.
+    fn count_equal_first(
+        &self,
+        session: &mut StoreSession<'_>,
+        line: &StoredLine<'_>,
+    ) -> Result<usize> {
+        let mut count = 0;
+        loop {
+            let position = self.position_first + int::to_u64(count);
+            if count >= self.entries.len() || position >= self.position_end {
+                return Ok(count);
+            }
+            let stored = line.read_page(session, position)?;
+            let pairs =
+                self.entries.iter().skip(count).zip((position..self.position_end).zip(stored));
+            for (entry, (position, stored)) in pairs {
+                if !stored.is_entry(position, entry) {
+                    return Ok(count);
+                }
+                count += 1;
+            }
+        }
+    }
+
+    /// Counts the last entries that equal the last messages, without the first `before`.
+    fn count_equal_last(
+        &self,
+        session: &mut StoreSession<'_>,
+        line: &StoredLine<'_>,
+        before: usize,
+    ) -> Result<usize> {
+        let most = int::to_usize(self.position_end.saturating_sub(self.position_first));
+        let most = most.min(self.entries.len()).saturating_sub(before);
+        let mut count = 0;
+        while count < most {
+            let end = self.position_end - int::to_u64(count);
+            let length = (most - count).min(PAGE_MESSAGES);
+            let mut first = end - int::to_u64(length);
+            let mut stored = line.read_page(session, first)?;
+            stored.truncate(length);
+            if stored.len() < length {
+                // A large message ended the page, so the page does not reach the end.
+                first = end - 1;
+                stored = line.read_page(session, first)?;
+                stored.truncate(1);
+            }
+            let entries = self.entries.iter().rev().skip(count);
+            let positions = (first..end).rev();
+            for ((entry, stored), position) in entries.zip(stored.iter().rev()).zip(positions) {
+                if !stored.is_entry(position, entry) {
+                    return Ok(count);
+                }
+                count += 1;
+            }
+        }
+        Ok(count)
+    }
+
+    /// Finds pairs of an index of an entry and a position by the table.
+    fn find_pairs(
+        &self,
+        session: &mut StoreSession<'_>,
+        line: &StoredLine<'_>,
+    ) -> Result<Vec<(usize, u64)>> {
+        let entries = self.entries.get(..RANGE_MAX).unwrap_or(self.entries);
+        let count = int::to_usize(self.position_end.saturating_sub(self.position_first));
+        if entries.is_empty() || count == 0 {
+            return Ok(Vec::new());
+        }
+        let mut stored: Vec<ComparedMessage> = Vec::new();
+        while stored.len() < count.min(RANGE_MAX) {
+            let position = self.position_first + int::to_u64(stored.len());
+            stored.extend(line.read_page(session, position)?);
+        }
+        stored.truncate(count);
+        let is_whole = entries.len() == self.entries.len() && stored.len() == count;
+        let pairs = find_common(entries, self.position_first, &stored);
+        let ends = (entries.len(), stored.len());
+        let kept = match self.is_enclosed {
+            true => keep_proven(entries, &pairs, is_whole.then_some(ends)),
+            false => keep_beginning(entries, &pairs),
+        };
+        Ok(kept
+            .into_iter()
+            .map(|(index, place)| (index, self.position_first + int::to_u64(place)))
+            .collect())
+    }
+}
+
+/// Finds a longest common subsequence: pairs of an index of an entry and of a message.
+fn find_common(
+    entries: &[AlignableEntry],
+    position_first: u64,
+    stored: &[ComparedMessage],
+) -> Vec<(usize, usize)> {
+    let is_match = |index: usize, place: usize| {
+        let pair = entries.get(index).zip(stored.get(place));
+        pair.is_some_and(|(entry, message)| {
+            message.is_entry(position_first + int::to_u64(place), entry)
+        })
+    };
+    // `lengths` has the length of the longest common subsequence of the rests from each pair on.
+    let width = stored.len() + 1;
+    let mut lengths = alloc::vec![0_u16; (entries.len() + 1) * width];
+    let length_at = |lengths: &[u16], index: usize, place: usize| {
+        lengths.get(index * width + place).copied().unwrap_or(0)
+    };
+    for index in (0..entries.len()).rev() {
+        for place in (0..stored.len()).rev() {
+            let length = match is_match(index, place) {
+                true => length_at(&lengths, index + 1, place + 1) + 1,
+                false => {
+                    length_at(&lengths, index + 1, place).max(length_at(&lengths, index, place + 1))
+                }
+            };
+            if let Some(slot) = lengths.get_mut(index * width + place) {
+                *slot = length;
+            }
+        }
+    }
+    let (mut index, mut place, mut pairs) = (0, 0, Vec::new());
+    while index < entries.len() && place < stored.len() {
+        if is_match(index, place) {
+            pairs.push((index, place));
+            (index, place) = (index + 1, place + 1);
+        } else if length_at(&lengths, index + 1, place) >= length_at(&lengths, index, place + 1) {
+            index += 1;
+        } else {
+            place += 1;
+        }
+    }
+    pairs
+}
+
+/// Returns the pairs that are evidence: runs with an anchor, and runs at the start of both ranges
+/// or, with `ends`, at the end of both.
+fn keep_proven(
+    entries: &[AlignableEntry],
+    pairs: &[(usize, usize)],
+    ends: Option<(usize, usize)>,
+) -> Vec<(usize, usize)> {
+    let is_next =
+        |left: &(usize, usize), right: &(usize, usize)| (left.0 + 1, left.1 + 1) == *right;
+    let mut kept = Vec::new();
+    for run in pairs.chunk_by(is_next) {
+        let is_first = run.first() == Some(&(0, 0));
+        let is_last = run.last().map(|(index, place)| (index + 1, place + 1)) == ends;
+        let mut anchors = run.iter().filter_map(|(index, _)| entries.get(*index));
+        if is_first || (is_last && ends.is_some()) || anchors.any(AlignableEntry::is_anchor) {
+            kept.extend_from_slice(run);
+        }
+    }
+    kept
+}
+
+/// Returns the pairs that are evidence in ranges that nothing follows, of which the first messages
+/// differ: those up to the last run with a strong anchor. After it the list goes another way, and
+/// what it says again is new.
+fn keep_beginning(entries: &[AlignableEntry], pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
+    let is_next =
+        |left: &(usize, usize), right: &(usize, usize)| (left.0 + 1, left.1 + 1) == *right;
+    let is_strong = |run: &[(usize, usize)]| {
+        let mut entries = run.iter().filter_map(|(index, _)| entries.get(*index));
+        entries.any(AlignableEntry::is_strong_anchor)
+    };
+    let runs: Vec<&[(usize, usize)]> = pairs.chunk_by(is_next).collect();
+    let count = runs.iter().rposition(|run| is_strong(run)).map_or(0, |last| last + 1);
+    keep_proven(entries, &runs.get(..count).unwrap_or(&[]).concat(), None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::message_mark::MessageMark;
+    use alloc::string::String;
+    use lcm_text::message::Role;
+
+    fn mark(letter: u8) -> MessageMark {
+        MessageMark { meaning: [letter; 8], id: [0; 4], call: [0; 4] }
+    }
+
+    /// Aligns two texts whose letters are messages; capitals are long messages.
+    fn align(entries: &str, stored: &str, is_enclosed: bool) -> Vec<(usize, usize)> {
+        let entries: Vec<AlignableEntry> = entries
+            .bytes()
+            .map(|letter| AlignableEntry {
+                mark: mark(letter),
+                role: Role::User,
+                text: None,
+                list_hash: [0; 16],
+                known_seq: None,
+                position: None,
+                is_discriminating: letter.is_ascii_uppercase(),
+                redacted_copy: None,
+                may_be_form: core::cell::Cell::new(false),
+            })
+            .collect();
+        let message = |letter| ComparedMessage {
+            mark: mark(letter),
+            role: Role::User,
+            text: String::new(),
+            said: None,
+        };
+        let stored: Vec<ComparedMessage> = stored.bytes().map(message).collect();
+        let pairs = find_common(&entries, 1, &stored);
+        match is_enclosed {
+            true => keep_proven(&entries, &pairs, Some((entries.len(), stored.len()))),
+            false => keep_beginning(&entries, &pairs),
+        }
+    }
+
+    #[test]
+    fn long_messages_are_aligned_in_order() {
+        assert_eq!(align("AXB", "AB", true), [(0, 0), (2, 1)]);
+        assert_eq!(align("BA", "AB", true), [(1, 0)]);
+        assert_eq!(align("ABAB", "AB", true), [(0, 0), (1, 1)]);
+    }
+
+    #[test]
+    fn short_messages_count_next_to_what_is_aligned() {
+        assert_eq!(align("okX", "okY", true), [(0, 0), (1, 1)]);
+        assert_eq!(align("Xok", "Yok", true), [(1, 1), (2, 2)]);
+        assert_eq!(align("XaB", "YaB", true), [(1, 1), (2, 2)]);
+    }
+
+    #[test]
+    fn what_is_said_again_behind_the_last_long_text_is_new() {
+        assert_eq!(align("XAB", "AB", false), [(1, 0), (2, 1)]);
+        assert_eq!(align("XABY", "AB", false), [(1, 0), (2, 1)]);
+        assert_eq!(align("XAokY", "ZAB", false), [(1, 1)]);
+        assert_eq!(align("XokY", "ZokB", false), []);
+        assert_eq!(align("Xok", "Yok", false), []);
+    }
+}

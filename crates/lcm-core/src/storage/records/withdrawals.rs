@@ -1,0 +1,290 @@
+//! Withdrawals: the messages that left the line of a conversation, and why.
+//!
+//! In: ranges of messages that an append sets aside or stores as another form of a message. Out:
+//! the ranges, which alignment leaves out. The context has withdrawn items for the same messages
+//! until a condensed summary takes their place; this record stays.
+//!
+//! The set-aside ranges are a tree: each names the message that it followed. So a list that goes
+//! back is compared with the ranges that followed its last message, and with no other.
+
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+use crate::storage::{
+    codec::{self, SoundRecord},
+    keys::ConversationKeys,
+    record_key::RecordKey,
+};
+use lcm_text::base::error::{Error, Result};
+
+/// Most ranges of one conversation; the record then has about 200 KiB.
+const RANGES_MAX: usize = 16_384;
+
+/// Why a message is not in the line.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(crate) enum WithdrawalReason {
+    /// A later list of the host went another way. `after`: seq of the message of the line that the
+    /// range followed; 0: none.
+    SetAside { after: u64 },
+    /// The message is another form of a message in the line.
+    Revision,
+}
+
+/// Consecutive messages with one reason.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(crate) struct WithdrawnRange {
+    pub(crate) seq_first: u64,
+    pub(crate) seq_last: u64,
+    pub(crate) reason: WithdrawalReason,
+}
+
+impl WithdrawnRange {
+    /// Returns the number of messages.
+    pub(crate) fn count(&self) -> u64 {
+        self.seq_last + 1 - self.seq_first
+    }
+
+    /// Returns whether a message is in the range.
+    fn has_message(&self, seq: u64) -> bool {
+        (self.seq_first..=self.seq_last).contains(&seq)
+    }
+}
+
+/// The record: ascending ranges that share no message.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub(crate) struct Withdrawals {
+    pub(crate) ranges: Vec<WithdrawnRange>,
+}
+
+impl SoundRecord for Withdrawals {
+    fn is_sound(&self) -> bool {
+        let mut last = 0;
+        self.ranges.len() <= RANGES_MAX
+            && self.ranges.iter().all(|range| {
+                let is_next = range.seq_first > last && range.seq_first <= range.seq_last;
+                last = range.seq_last;
+                let follows = match range.reason {
+                    WithdrawalReason::SetAside { after } => after < range.seq_first,
+                    WithdrawalReason::Revision => true,
+                };
+                is_next && follows && codec::are_countable(&[last])
+            })
+    }
+}
+
+impl Withdrawals {
+    /// Returns the key of the record of a conversation.
+    pub(crate) fn key(keys: &ConversationKeys) -> RecordKey<Self> {
+        RecordKey::new(keys.withdrawals_key())
+    }
+
+    /// Sets aside the messages of the line after `fork`, of `messages` stored.
+    ///
+    /// # Errors
+    ///
+    /// `limit-exceeded`: too many ranges.
+    pub(crate) fn set_aside(&mut self, fork: u64, messages: u64) -> Result<()> {
+        let mut after = self.seq_at(self.count_through(fork));
+        for (seq_first, seq_last) in self.list_line_ranges(fork + 1, messages) {
+            let reason = WithdrawalReason::SetAside { after };
+            self.add_range(WithdrawnRange { seq_first, seq_last, reason })?;
+            after = seq_last;
+        }
+        Ok(())
+    }
+
+    /// Withdraws messages of the line as other forms of messages.
+    ///
+    /// # Errors
+    ///
+    /// `limit-exceeded`: too many ranges.
+    pub(crate) fn withdraw_revisions(&mut self, seq_first: u64, seq_last: u64) -> Result<()> {
+        for (seq_first, seq_last) in self.list_line_ranges(seq_first, seq_last) {
+            let reason = WithdrawalReason::Revision;
+            self.add_range(WithdrawnRange { seq_first, seq_last, reason })?;
+        }
+        Ok(())
+    }
+
+    /// Puts the messages of `[seq_first, seq_last]` back into the line.
+    pub(crate) fn restore_range(&mut self, seq_first: u64, seq_last: u64) {
+        let mut ranges: Vec<WithdrawnRange> = Vec::with_capacity(self.ranges.len() + 1);
+        for range in core::mem::take(&mut self.ranges) {
+            let before = WithdrawnRange { seq_last: range.seq_last.min(seq_first - 1), ..range };
+            let after = WithdrawnRange {
+                seq_first: range.seq_first.max(seq_last + 1),
+                reason: match range.reason {
+                    WithdrawalReason::SetAside { .. } if range.seq_first <= seq_last => {
+                        WithdrawalReason::SetAside { after: seq_last }
+                    }
+                    reason => reason,
+                },
+                ..range
+            };
+            let is_apart = range.seq_last < seq_first || range.seq_first > seq_last;
+            for part in if is_apart { [Some(range), None] } else { [Some(before), Some(after)] } {
+                ranges.extend(part.filter(|part| part.seq_first <= part.seq_last));
+            }
+        }
+        self.ranges = ranges;
+    }
+
+    /// Returns why a message is not in the line; `None`: the message is in the line.
+    pub(crate) fn reason_of(&self, seq: u64) -> Option<WithdrawalReason> {
+        let place = self.ranges.partition_point(|range| range.seq_last < seq);
+        self.ranges.get(place).filter(|range| range.has_message(seq)).map(|range| range.reason)
+    }
+
+    /// Returns the set-aside ranges that followed a message, newest first.
+    pub(crate) fn ranges_after(&self, seq: u64) -> impl Iterator<Item = &WithdrawnRange> {
+        let reason = WithdrawalReason::SetAside { after: seq };
+        self.ranges.iter().rev().filter(move |range| range.reason == reason)
+    }
+
+    /// Returns the number of messages in the line, of `messages` stored.
+    pub(crate) fn count_in_line(&self, messages: u64) -> u64 {
+        messages - self.ranges.iter().map(WithdrawnRange::count).sum::<u64>().min(messages)
+    }
+
+    /// Returns the seq of the message at a position of the line, from 1; position 0: 0.
+    pub(crate) fn seq_at(&self, position: u64) -> u64 {
+        let mut seq = position;
+        for range in &self.ranges {
+            if range.seq_first > seq {
+                break;
+            }
+            seq += range.count();
+        }
+        if position == 0 { 0 } else { seq }
+    }
+
+    /// Returns the position of a message in the line, from 1; `None`: the message is not in it.
+    pub(crate) fn position_of(&self, seq: u64) -> Option<u64> {
+        self.reason_of(seq).is_none().then(|| self.count_through(seq))
+    }
+
+    /// Returns the number of messages of the line up to and with a seq.
+    pub(crate) fn count_through(&self, seq: u64) -> u64 {
+        let overlap =
+            |range: &WithdrawnRange| (range.seq_last.min(seq) + 1).saturating_sub(range.seq_first);
+        seq - self.ranges.iter().map(overlap).sum::<u64>().min(seq)
+    }
+
+    /// Lists the parts of `[seq_first, seq_last]` that are in the line, ascending.
+    pub(crate) fn list_line_ranges(&self, seq_first: u64, seq_last: u64) -> Vec<(u64, u64)> {
+        let (mut next, mut out) = (seq_first, Vec::new());
+        for range in self.ranges.iter().filter(|range| range.seq_last >= seq_first) {
+            if next > seq_last || range.seq_first > seq_last {
+                break;
+            }
+            if range.seq_first > next {
+                out.push((next, range.seq_first - 1));
+            }
+            next = range.seq_last + 1;
+        }
+        if next <= seq_last {
+            out.push((next, seq_last));
+        }
+        out
+    }
+
+    /// Adds a range of messages of the line, joined with revisions before it.
+    fn add_range(&mut self, range: WithdrawnRange) -> Result<()> {
+        let place = self.ranges.partition_point(|known| known.seq_last < range.seq_first);
+        let before = place.checked_sub(1).and_then(|place| self.ranges.get_mut(place));
+        let is_revision = range.reason == WithdrawalReason::Revision;
+        match before {
+            Some(before)
+                if is_revision
+                    && before.reason == range.reason
+                    && before.seq_last + 1 == range.seq_first =>
+            {
+                before.seq_last = range.seq_last;
+            }
+            _ => self.ranges.insert(place, range),
+        }
+        if self.ranges.len() > RANGES_MAX {
+            return Err(Error::limit_exceeded(format_args!(
+                "at most {RANGES_MAX} ranges of messages can be set aside; begin another \
+                 conversation"
+            )));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lcm_text::base::int;
+
+    /// Goal: the ranges equal a plain list of messages with their predecessors. Method: 2,000
+    /// pseudo-random changes.
+    #[test]
+    fn ranges_equal_a_list_of_flags() {
+        let mut seed = 11_u64;
+        let mut random = |below: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (seed >> 33) % below
+        };
+        let mut record = Withdrawals::default();
+        // For each message, `None`: in the line; else its predecessor, or `None`: a revision.
+        let mut flags: Vec<Option<Option<u64>>> = alloc::vec![None; 61];
+        for _ in 0..2_000 {
+            let first = 1 + random(60);
+            let last = first + random(61 - first);
+            let live =
+                |flags: &[Option<Option<u64>>], seq: u64| flags[int::to_usize(seq)].is_none();
+            match random(4) {
+                0 | 1 => {
+                    let aside = |seq: &u64| matches!(flags[int::to_usize(*seq)], Some(Some(_)));
+                    let seqs: Vec<u64> = (first..=last).filter(aside).collect();
+                    for seq in seqs {
+                        record.restore_range(seq, seq);
+                        flags[int::to_usize(seq)] = None;
+                    }
+                }
+                2 => {
+                    let mut after = (1..first).rev().find(|seq| live(&flags, *seq)).unwrap_or(0);
+                    record.set_aside(first - 1, 60).unwrap();
+                    for seq in first..=60 {
+                        if live(&flags, seq) {
+                            flags[int::to_usize(seq)] = Some(Some(after));
+                            after = seq;
+                        }
+                    }
+                }
+                _ => {
+                    let last = first.min(60);
+                    record.withdraw_revisions(first, last).unwrap();
+                    if live(&flags, first) {
+                        flags[int::to_usize(first)] = Some(None);
+                    }
+                }
+            }
+            assert!(record.is_sound(), "{record:?}");
+            let line: Vec<u64> = (1..=60).filter(|seq| live(&flags, *seq)).collect();
+            assert_eq!(record.count_in_line(60), int::to_u64(line.len()));
+            for (position, seq) in (1..).zip(&line) {
+                assert_eq!(
+                    (record.seq_at(position), record.position_of(*seq)),
+                    (*seq, Some(position))
+                );
+            }
+            for seq in 1..=60 {
+                let through = line.iter().filter(|other| **other <= seq).count();
+                assert_eq!(record.count_through(seq), int::to_u64(through));
+            }
+            for range in &record.ranges {
+                if let WithdrawalReason::SetAside { after } = range.reason {
+                    assert_eq!(
+                        flags[int::to_usize(range.seq_first)],
+                        Some(Some(after)),
+                        "{range:?}"
+                    );
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,171 @@
+// The handle of a conversation, the dialect of `open`, and what an engine has for its whole life.
+
+import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+
+import { Conversation, MemoryStore, open } from "../src/index.js";
+import { METHODS } from "../src/shapes.js";
+import { withEngine } from "./opened.js";
+
+const CALL = { type: "tool_use", id: "toolu_1", name: "ls", input: {} };
+const RESULT = { type: "tool_result", tool_use_id: "toolu_1", content: "a.txt" };
+const AGENT = [
+  { role: "user", content: "Which files?" },
+  { role: "assistant", content: [CALL] },
+  { role: "user", content: [RESULT] },
+];
+
+test("a handle has the verbs of its conversation, with its settings", async () => {
+  await withEngine("memory:", async (lcm) => {
+    const chat = lcm.conversation("c", { budget: 9_000, dialect: "anthropic", model: "m" });
+    const turn = await chat.turn(AGENT);
+    assert.deepEqual([turn.receipt.ingested, turn.receipt.warnings], [3, []]);
+    const assembled = await chat.assemble();
+    assert.deepEqual(assembled.messages[1], { role: "assistant", content: [CALL] });
+    assert.equal(assembled.budget, 9_000);
+    const other = await chat.assemble({ budget: 5_000, dialect: "openai-chat" });
+    assert.equal(other.budget, 5_000);
+    assert.equal(other.messages[1].tool_calls.length, 1);
+    assert.deepEqual(await chat.evaluate(), await lcm.evaluate("c", { budget: 9_000, model: "m" }));
+    assert.equal((await chat.describe()).messages, 3);
+    assert.deepEqual(await chat.messages(), await lcm.messages("c"));
+    assert.equal((await chat.grep("files")).total, (await lcm.grep("c", "files")).total);
+    assert.deepEqual(chat.tools(), lcm.tools("anthropic"));
+    assert.equal(chat.instructions(), lcm.instructions("anthropic"));
+    assert.equal((await chat.callTool("lcm_grep", { pattern: "files" })).isError, false);
+    assert.equal((await chat.listing("messages")).length, 3);
+    assert.equal((await chat.ingest(AGENT)).ingested, 0);
+    assert.equal(await chat.estimate(AGENT), await lcm.estimate(AGENT, "anthropic"));
+    assert.ok((await chat.check()).ok);
+    const lines = [];
+    for await (const line of chat.export()) lines.push(line);
+    assert.ok(lines.length > 3);
+    assert.equal((await chat.calibrate("m", 100, 120)).changed, true);
+    assert.equal((await chat.delete()).messages, 3);
+  });
+});
+
+test("every verb of a conversation is in the handle, and refuses what the engine refuses", async () => {
+  const elsewhere = ["importLines", "digest", "prompts", "configure", "live"];
+  for (const method of Object.keys(METHODS).filter((name) => !elsewhere.includes(name))) {
+    assert.equal(typeof Conversation.prototype[method], "function", method);
+  }
+  await withEngine("memory:", async (lcm) => {
+    const invalid = (message) => ({ code: "invalid-input", message });
+    assert.throws(() => lcm.conversation(""), invalid("`conversation` must be a text, not empty"));
+    assert.throws(() => lcm.conversation("c", { bugdet: 1 }), invalid("a conversation has no option `bugdet`"));
+    const chat = lcm.conversation("c", { dialect: "auto" });
+    await assert.rejects(chat.turn(AGENT), invalid("`budget` must be given"));
+    await assert.rejects(chat.append(AGENT, { dialekt: "lcm" }), invalid("`options` has no `dialekt`"));
+    assert.equal((await chat.append(AGENT)).ingested, 3);
+    await assert.rejects(chat.assemble({ budget: 100 }), /for messages that the engine writes, got `auto`/);
+    const unknown = lcm.conversation("d", { budget: 1_000 });
+    const summary = "sum_0123456789abcdef";
+    const counted = { purpose: "turn", outputTokens: 8 };
+    for (const call of [
+      () => unknown.status(),
+      () => unknown.check(),
+      () => unknown.messages(),
+      () => unknown.listing("grants"),
+      () => unknown.assemble(),
+      () => unknown.evaluate(),
+      () => unknown.compact(),
+      () => unknown.maintain(),
+      () => unknown.advise({ prices: { input: 1, output: 1 } }),
+      () => unknown.usage(counted),
+      () => unknown.calibrate("m", 10, 12),
+      () => unknown.grep("a"),
+      () => unknown.embed(),
+      () => unknown.ask("What?"),
+      () => unknown.askPlan("What?"),
+      () => unknown.describe(),
+      () => unknown.describe(summary),
+      () => unknown.expand(summary),
+      () => unknown.grant(),
+      () => unknown.revoke("grant_0123456789abcdef"),
+      () => unknown.reset(),
+      () => unknown.newSession(),
+      () => unknown.archive("idle"),
+      () => unknown.focus(),
+      () => unknown.delete(),
+      () => unknown.export().next(),
+    ]) {
+      const message = "conversation `d` does not exist";
+      await assert.rejects(call(), { code: "not-found", message }, `${call}`);
+    }
+  });
+});
+
+test("the dialect is given once, and one that loses a call is refused", async () => {
+  await withEngine("memory:", async (lcm) => {
+    await assert.rejects(lcm.append("c", AGENT), {
+      code: "invalid-input",
+      message:
+        "messages[1]: `dialect` must be `anthropic` or `auto`, got `lcm`, which loses a tool call or a tool result of the message",
+    });
+    await assert.rejects(lcm.turn("c", AGENT, { budget: 100 }), { code: "invalid-input" });
+    await assert.rejects(lcm.status("c"), { code: "not-found" });
+  });
+  await withEngine("memory:", async (lcm) => {
+    await lcm.append("c", AGENT);
+    const { messages } = await lcm.assemble("c", { budget: 9_000 });
+    assert.deepEqual(messages[2], { role: "user", content: [RESULT] });
+    assert.ok(lcm.tools()[0].input_schema);
+    // `messages` returns what `append` takes, byte for byte.
+    const texts = await lcm.messages("c");
+    assert.equal((await lcm.append("d", texts)).ingested, 3);
+    assert.deepEqual(await lcm.messages("d"), texts);
+  }, { dialect: "anthropic" });
+  await assert.rejects(open("memory:", { dialect: "klingon" }), /`dialect` must be one of lcm, /);
+});
+
+test("a path or a store alone opens as in Python", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "lcm-open-"));
+  try {
+    const path = join(folder, "x.db");
+    const lcm = await open(path);
+    await lcm.append("c", [{ role: "user", content: "One." }]);
+    await lcm.close();
+    const again = await open(path, { environment: {} });
+    assert.equal((await again.status("c")).messages, 1);
+    await again[Symbol.asyncDispose]();
+    await assert.rejects(again.status("c"), { code: "invalid-input", message: "the store is closed" });
+    const memory = await open(new MemoryStore());
+    assert.equal((await memory.status()).conversations, 0);
+    await memory.close();
+    await assert.rejects(open(join(folder, "missing", "x.db")), { code: "store-unavailable" });
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+});
+
+test("one signal of the engine ends every call that asks a model", async () => {
+  const lines = Array.from({ length: 60 }, (_, index) => {
+    return { role: index % 2 ? "assistant" : "user", content: `Line ${index} of the log. `.repeat(40) };
+  });
+  const control = new AbortController();
+  let asked = 0;
+  const complete = (_, { signal }) => {
+    asked += 1;
+    control.abort(new Error("over"));
+    return new Promise((_, reject) => {
+      if (signal.aborted) reject(signal.reason);
+      signal.addEventListener("abort", () => reject(signal.reason));
+    });
+  };
+  await withEngine("memory:", async (lcm) => {
+    await lcm.append("c", lines);
+    const stopped = await lcm.compact("c", { budget: 2_000 });
+    assert.deepEqual([stopped.reason, stopped.passes, asked], ["cancelled", [], 1]);
+    await assert.rejects(lcm.ask("c", "Which log?"), { message: "over" });
+    const own = new AbortController();
+    const again = await lcm.compact("c", { budget: 2_000, signal: own.signal });
+    assert.deepEqual([again.reason, asked], ["cancelled", 1]);
+    // What asks no model goes on.
+    assert.equal((await lcm.status("c")).messages, 60);
+  }, { complete, signal: control.signal });
+  await assert.rejects(open("memory:", { signal: "soon" }), /`signal` must be an `AbortSignal`/);
+});

@@ -1,0 +1,178 @@
+"""The handle of a conversation: the verbs without its id, with settings for what a call leaves out.
+
+In: the verbs of an open store. Out: methods of `Conversation` and `AsyncConversation`, which call
+the verb of the same name. Nothing is decided here.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
+
+from ..errors import LcmError
+from ..results import (
+    AdviseAnswer,
+    AssembledContext,
+    CompactReport,
+    ConversationStatus,
+    Decision,
+    MaintainReport,
+    ReadDialect,
+    TurnReport,
+)
+from ..verb import Opened, Stream, Verb
+from .compacting import Compacting
+from .intake import Intake
+from .keeping import Keeping
+from .reading import Reading
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Bound:
+    """A method of a handle that calls the verb of the same name.
+
+    `settings`: what the handle adds to a call that leaves it out. `fixed`: whether the id of the
+    conversation is the first argument of the verb.
+    """
+
+    def __init__(self, *settings: str, fixed: bool = True) -> None:
+        self._settings = settings
+        self._fixed = fixed
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def bind(self, handle: Handle) -> Callable[..., Any]:
+        """Returns the method of a handle."""
+        method = getattr(handle.lcm, self._name)
+        first = (handle.id,) if self._fixed else ()
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            given = inspect.signature(method).bind_partial(*first, *args, **kwargs).arguments
+            settings = {
+                name: handle.settings[name]
+                for name in self._settings
+                if name in handle.settings and name not in given
+            }
+            return method(*first, *args, **kwargs, **settings)
+
+        call.__name__, call.__doc__ = self._name, method.__doc__
+        return call
+
+
+class BoundVerb(Bound, Generic[P, T]):
+    """A bound verb."""
+
+    @overload
+    def __get__(self, handle: Conversation, kind: Any) -> Callable[P, T]: ...
+    @overload
+    def __get__(
+        self, handle: AsyncConversation, kind: Any
+    ) -> Callable[P, Coroutine[Any, Any, T]]: ...
+    @overload
+    def __get__(self, handle: Any, kind: Any) -> Any: ...
+    def __get__(self, handle: Any, kind: Any = None) -> Any:
+        return self if handle is None else self.bind(handle)
+
+
+class BoundStream(Bound, Generic[P, T]):
+    """A bound stream."""
+
+    @overload
+    def __get__(self, handle: Conversation, kind: Any) -> Callable[P, Iterator[T]]: ...
+    @overload
+    def __get__(self, handle: AsyncConversation, kind: Any) -> Callable[P, AsyncIterator[T]]: ...
+    @overload
+    def __get__(self, handle: Any, kind: Any) -> Any: ...
+    def __get__(self, handle: Any, kind: Any = None) -> Any:
+        return self if handle is None else self.bind(handle)
+
+
+def bound(verb: Verb[Concatenate[str, P], T], *settings: str) -> BoundVerb[P, T]:
+    """Binds a verb of a conversation."""
+    return BoundVerb(*settings)
+
+
+def bound_stream(stream: Stream[Concatenate[str, P], T]) -> BoundStream[P, T]:
+    """Binds a stream of a conversation."""
+    return BoundStream()
+
+
+def shared(verb: Verb[P, T], *settings: str) -> BoundVerb[P, T]:
+    """Binds a verb that names no conversation."""
+    return BoundVerb(*settings, fixed=False)
+
+
+class Handle:
+    """The verbs of a conversation. A call may leave out `budget` if the handle has one."""
+
+    def __init__(
+        self,
+        lcm: Opened,
+        id: str,
+        budget: int | None = None,
+        dialect: ReadDialect | None = None,
+        model: str | None = None,
+    ) -> None:
+        if not isinstance(id, str) or not id:
+            raise LcmError("invalid-input", "`conversation` must be a text, not empty")
+        self.lcm = lcm
+        self.id = id
+        given = {"budget": budget, "dialect": dialect, "model": model}
+        self.settings = {name: value for name, value in given.items() if value is not None}
+
+    append = bound(Intake.append, "dialect")
+    ingest = bound(Intake.ingest, "dialect")
+    estimate = shared(Intake.estimate, "dialect")
+    validate = shared(Intake.validate, "dialect")
+    turn: BoundVerb[..., TurnReport] = BoundVerb("budget", "dialect", "model")
+    evaluate: BoundVerb[..., Decision] = BoundVerb("budget", "model")
+    compact: BoundVerb[..., CompactReport] = BoundVerb("budget", "model")
+    maintain: BoundVerb[..., MaintainReport] = BoundVerb("budget", "model")
+    advise: BoundVerb[..., AdviseAnswer] = BoundVerb("budget", "model")
+    calibrate = bound(Compacting.calibrate)
+    usage = bound(Compacting.usage)
+    assemble: BoundVerb[..., AssembledContext] = BoundVerb("budget", "dialect", "model")
+    grep = bound(Reading.grep)
+    embed = bound(Reading.embed)
+    expand = bound(Reading.expand)
+    iter_expand = bound_stream(Reading.iter_expand)
+    ask = bound(Reading.ask)
+    ask_plan = bound(Reading.ask_plan)
+    messages = bound(Reading.messages)
+    iter_messages = bound_stream(Reading.iter_messages)
+    grant = bound(Reading.grant)
+    revoke = bound(Reading.revoke)
+    tools = shared(Reading.tools, "dialect")
+    instructions = shared(Reading.instructions, "dialect")
+    call_tool = bound(Reading.call_tool)
+    status: BoundVerb[..., ConversationStatus] = BoundVerb()
+    family = bound(Keeping.family)
+    reset = bound(Keeping.reset)
+    new_session = bound(Keeping.new_session)
+    archive = bound(Keeping.archive)
+    delete = bound(Keeping.delete)
+    focus = bound(Keeping.focus)
+    check = bound(Keeping.check)
+    export: BoundStream[[], str] = BoundStream()
+
+    def describe(self, id: str | None = None, *args: Any, **kwargs: Any) -> Any:
+        """Calls the verb `describe`; without an id it describes the conversation itself."""
+        described: Any = getattr(self.lcm, "describe")
+        return described(self.id, self.id if id is None else id, *args, **kwargs)
+
+    def listing(self, kind: str) -> Any:
+        """Calls the verb `listing` for `summaries`, `messages` or `grants` of the conversation."""
+        listed: Any = getattr(self.lcm, "listing")
+        return listed(kind, self.id)
+
+
+class Conversation(Handle):
+    """A conversation of an `Lcm`, with its settings. Made by `Lcm.conversation`."""
+
+
+class AsyncConversation(Handle):
+    """A conversation of an `AsyncLcm`, with its settings. Made by `AsyncLcm.conversation`."""

@@ -1,0 +1,719 @@
+#![expect(
+    clippy::as_conversions,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    clippy::unwrap_used,
+    reason = "a panic in a test is its failure, and its numbers are small"
+)]
+//! Random lives of hosts that hand over their lists after every turn, as chat programs do.
+//!
+//! A host says something, edits a question, has an answer made again, undoes turns, goes back to an
+//! earlier branch, streams an answer in two parts, forgets what it saw, and writes its messages
+//! otherwise each time. A tenth of the lives have two hosts on one conversation. After every call:
+//!
+//! - the context has every message of the list that was handed over, in order for a single host;
+//! - the context has every message that the other host still has;
+//! - every message is stored, once for each of its forms;
+//! - a single host that says what it saw has no message in the context that it left.
+//!
+//! 1,000 lives run always; `LCM_SEEDS=100000` runs more, `LCM_SEED=123` one.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    env,
+};
+
+use lcm_core::Engine;
+use lcm_testing::{ModelStore, simulation::random::Random};
+use lcm_text::types::api::{AppendMode, AppendOptions, AssembleOptions, Dialect};
+use serde_json::{Value, json};
+
+const CHAT: &str = "c";
+const SEEDS: u64 = 1_000;
+const STEPS: u64 = 14;
+/// Words that a short message is made of; no other text has them.
+const SHORT: [&str; 3] = ["okay", "yes", "thanks"];
+
+/// What was said once.
+#[derive(Clone, Debug)]
+enum Said {
+    System,
+    /// Text of a user or assistant; `token` is in no other text, empty for a short text.
+    Text {
+        role: &'static str,
+        text: String,
+        token: String,
+    },
+    /// A tool call that polls: its arguments and result are said again and again.
+    Call {
+        id: String,
+    },
+    Result {
+        id: String,
+        text: String,
+        token: String,
+    },
+}
+
+/// How a list is written.
+#[derive(Clone, Copy, Debug, Default)]
+struct Form {
+    nulls: bool,
+    parts: bool,
+    newline: bool,
+    empty_for_null: bool,
+    mark: bool,
+    spaced_arguments: bool,
+    anthropic: bool,
+    stubs: bool,
+    reminder: bool,
+    /// The last answer is still being streamed: the list has its first half.
+    half: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Host {
+    /// What the host has, by number.
+    list: Vec<usize>,
+    /// Earlier lists that went another way.
+    branches: Vec<Vec<usize>>,
+    seq_seen: Option<u64>,
+    /// All that the host ever had.
+    had: BTreeSet<usize>,
+    /// Hands over only the end of its list.
+    window: Option<usize>,
+    passes_seen: bool,
+}
+
+struct Life {
+    random: Random,
+    engine: Engine,
+    store: ModelStore,
+    now: u64,
+    said: Vec<Said>,
+    hosts: Vec<Host>,
+    has_ids: bool,
+    has_clock: bool,
+    /// Texts under which a message was handed over, by number.
+    forms: BTreeMap<usize, BTreeSet<String>>,
+    handed: BTreeSet<usize>,
+    notices: Vec<String>,
+    /// Whether a notice said that messages may be doubled.
+    in_doubt: bool,
+    /// The message with which the first list began.
+    first: Option<usize>,
+    log: Vec<String>,
+}
+
+impl Life {
+    fn new(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let is_shared = random.chance(100);
+        let host = Host { passes_seen: !random.chance(150), ..Host::default() };
+        let mut hosts = vec![host];
+        if is_shared {
+            hosts = vec![Host { passes_seen: true, ..Host::default() }; 2];
+        } else if random.chance(150) {
+            hosts[0].window = Some(random.between(6, 30) as usize);
+        }
+        let has_ids = random.chance(500);
+        let has_clock = random.chance(300);
+        Self {
+            random,
+            engine: Engine::new(),
+            store: ModelStore::new(),
+            now: 1_700_000_000_000,
+            said: Vec::new(),
+            hosts,
+            has_ids,
+            has_clock,
+            forms: BTreeMap::new(),
+            handed: BTreeSet::new(),
+            notices: Vec::new(),
+            in_doubt: false,
+            first: None,
+            log: Vec::new(),
+        }
+    }
+
+    fn say(&mut self, said: Said) -> usize {
+        self.said.push(said);
+        self.said.len() - 1
+    }
+
+    fn say_text(&mut self, role: &'static str, short: bool) -> usize {
+        let number = self.said.len();
+        if short {
+            let text = (*self.random.pick(&SHORT)).to_owned();
+            return self.say(Said::Text { role, text, token: String::new() });
+        }
+        let token = format!("[t{number}]");
+        let text = format!("{token} what the {role} said as number {number} of all");
+        self.say(Said::Text { role, text, token })
+    }
+
+    /// A turn: a question, polls, an answer.
+    fn say_turn(&mut self) -> Vec<usize> {
+        let short = self.random.chance(150);
+        let mut turn = vec![self.say_text("user", short)];
+        turn.extend(self.say_answer());
+        turn
+    }
+
+    fn say_answer(&mut self) -> Vec<usize> {
+        let mut turn = Vec::new();
+        for _ in 0..[0, 0, 1, 3][self.random.between(0, 3) as usize] {
+            let number = self.said.len();
+            let id = match self.has_ids {
+                true => format!("call_abcdefghij{number:06}"),
+                false => format!("call_{}", number % 4),
+            };
+            turn.push(self.say(Said::Call { id: id.clone() }));
+            let is_same = self.random.chance(500);
+            let token = if is_same { String::new() } else { format!("[r{number}]") };
+            let text =
+                if is_same { "pending".to_owned() } else { format!("{token} the result of a job") };
+            turn.push(self.say(Said::Result { id, text, token }));
+        }
+        let short = self.random.chance(100);
+        turn.push(self.say_text("assistant", short));
+        turn
+    }
+
+    fn write(&self, number: usize, form: Form, place: usize, count: usize) -> Value {
+        let content = |text: &str| match (form.parts, form.mark && place + 2 > count) {
+            (_, true) => json!([{"type": "text", "text": text,
+                "cache_control": {"type": "ephemeral"}}]),
+            (true, _) => json!([{"type": "text", "text": text}]),
+            _ if form.newline => json!(format!("{text}\n")),
+            _ => json!(text),
+        };
+        let is_old = place + 6 < count;
+        let mut message = match &self.said[number] {
+            Said::System => {
+                let clock = if self.has_clock { self.now.to_string() } else { String::new() };
+                json!({"role": "system", "content": format!("You help people. {clock}")})
+            }
+            Said::Text { role, text, .. }
+                if form.half && place + 1 == count && *role == "assistant" =>
+            {
+                json!({"role": role, "content": text[..text.len() / 2]})
+            }
+            Said::Text { role, text, .. } => {
+                let is_newest = self.newest_user(place, count);
+                match form.reminder && *role == "user" && is_newest {
+                    true => json!({"role": role, "content": format!("{text} <reminder>")}),
+                    false => json!({"role": role, "content": content(text)}),
+                }
+            }
+            Said::Call { id } if form.anthropic => json!({"role": "assistant", "content": [
+                {"type": "tool_use", "id": id, "name": "status", "input": {"job": 1, "of": "x"}}]}),
+            Said::Call { id } => {
+                let arguments = match form.spaced_arguments {
+                    true => "{ \"of\": \"x\", \"job\": 1 }",
+                    false => "{\"job\":1,\"of\":\"x\"}",
+                };
+                let content = if form.empty_for_null { json!("") } else { Value::Null };
+                json!({"role": "assistant", "content": content, "tool_calls": [{"id": id,
+                    "type": "function", "function": {"name": "status", "arguments": arguments}}]})
+            }
+            Said::Result { id, text, .. } => {
+                let text = if form.stubs && is_old && self.handed.contains(&number) {
+                    "[removed]"
+                } else {
+                    text.as_str()
+                };
+                match form.anthropic {
+                    true => json!({"role": "user", "content": [
+                        {"type": "tool_result", "tool_use_id": id, "content": content(text)}]}),
+                    false => json!({"role": "tool", "tool_call_id": id, "content": content(text)}),
+                }
+            }
+        };
+        if form.nulls && !form.anthropic {
+            message["name"] = Value::Null;
+        }
+        message
+    }
+
+    fn newest_user(&self, place: usize, count: usize) -> bool {
+        place + 2 >= count
+    }
+
+    /// What a message says in this form, for the count of its forms.
+    fn form_text(&self, number: usize, form: Form, place: usize, count: usize) -> String {
+        match &self.said[number] {
+            Said::Text { role, text, .. }
+                if form.reminder && *role == "user" && self.newest_user(place, count) =>
+            {
+                format!("{text} <reminder>")
+            }
+            Said::Text { role, text, .. }
+                if form.half && place + 1 == count && *role == "assistant" =>
+            {
+                text[..text.len() / 2].to_owned()
+            }
+            Said::Text { text, .. } => text.clone(),
+            Said::Result { .. }
+                if form.stubs && place + 6 < count && self.handed.contains(&number) =>
+            {
+                "[removed]".into()
+            }
+            Said::Result { text, .. } => text.clone(),
+            Said::System | Said::Call { .. } => String::new(),
+        }
+    }
+
+    fn random_form(&mut self) -> Form {
+        let mut form = Form::default();
+        match self.random.between(0, 13) {
+            0 => form.nulls = true,
+            1 => form.parts = true,
+            2 => form.newline = true,
+            3 => form.empty_for_null = true,
+            4 => form.mark = true,
+            5 => form.spaced_arguments = true,
+            6 => form.anthropic = !self.has_clock,
+            7 => form.stubs = self.has_ids,
+            8 => form.reminder = self.may_remind(),
+            9 => {
+                let last = self.hosts[0].list.last();
+                let is_long = |number: &usize| self.token(*number).is_some();
+                form.half = self.hosts.len() == 1
+                    && self.hosts[0].window.is_none()
+                    && last.is_some_and(|number| is_long(number) && !self.handed.contains(number));
+            }
+            _ => {}
+        }
+        form
+    }
+
+    fn is_long(&self, number: usize) -> bool {
+        matches!(&self.said[number], Said::Text { token, .. } if !token.is_empty())
+    }
+
+    /// Whether the newest question is handed over for the first time; a reminder that is added to
+    /// an old one is an edit.
+    fn may_remind(&self) -> bool {
+        let [host] = &*self.hosts else { return false };
+        // A beginning with a form of its own needs two long texts before, to be known again.
+        let is_long = |number: &&usize| self.is_long(**number);
+        let before = host.list.len().saturating_sub(2);
+        if host.list[..before].iter().filter(is_long).count() < 2 {
+            return false;
+        }
+        let newest = host.list.iter().rev().take(2);
+        let is_user =
+            |number: &&usize| matches!(self.said[**number], Said::Text { role: "user", .. });
+        host.window.is_none() && newest.filter(is_user).all(|number| !self.handed.contains(number))
+    }
+
+    /// Hands the list of a host over.
+    fn hand_over(&mut self, which: usize) -> Result<(), String> {
+        self.now += self.random.between(1, 90_000);
+        let form = self.random_form();
+        let host = self.hosts[which].clone();
+        let mut list = host.list.clone();
+        if let Some(window) = host.window
+            && list.len() > window
+        {
+            // The window overlaps what was handed over, and begins with no result.
+            let new = list.iter().position(|number| !self.handed.contains(number));
+            let most = new.unwrap_or(list.len()).saturating_sub(6);
+            let mut from = (list.len() - window).min(most);
+            while from > 0 && matches!(self.said[list[from]], Said::Result { .. }) {
+                from -= 1;
+            }
+            list = list[from..].to_vec();
+            // Without a long text, an overlap may be said again.
+            let is_long = |number: &&usize| self.is_long(**number);
+            let again = list.iter().filter(|number| self.handed.contains(number));
+            self.in_doubt |= again.filter(is_long).count() == 0;
+        }
+        let count = list.len();
+        if count < 2 {
+            return Ok(());
+        }
+        let messages: Vec<String> = list
+            .iter()
+            .enumerate()
+            .map(|(place, number)| self.write(*number, form, place, count).to_string())
+            .collect();
+        for (place, number) in list.iter().enumerate() {
+            let text = self.form_text(*number, form, place, count);
+            self.forms.entry(*number).or_default().insert(text);
+            self.handed.insert(*number);
+        }
+        let dialect = if form.anthropic { Dialect::Anthropic } else { Dialect::OpenaiChat };
+        let seen = host.seq_seen.filter(|_| host.passes_seen);
+        self.hosts[which].had.extend(&list);
+        let form_text = format!("{form:?}");
+        let set: Vec<String> = form_text
+            .split(", ")
+            .filter(|it| it.contains("true"))
+            .map(|it| it.replace(": true", "").replace("Form { ", "").replace(" }", ""))
+            .collect();
+        self.log.push(format!("host {which} {list:?} {set:?} seen {seen:?}"));
+        self.notices.clear();
+        let seq_seen = match self.random.chance(400) || count > 100 {
+            true => self.ingest(dialect, &messages, seen)?,
+            false => self.append(dialect, &messages, seen)?,
+        };
+        self.log.push(format!("  {:?} seen {seq_seen}", self.notices));
+        // An edit of the first question leaves nothing in common.
+        let is_text = |number: &&usize| !matches!(self.said[**number], Said::System);
+        let first = list.iter().find(is_text).copied();
+        self.in_doubt |= host.window.is_none() && first != self.first.or(first);
+        self.first = self.first.or(first);
+        self.in_doubt |= self.notices.iter().any(|notice| notice.starts_with("branch-in-doubt"));
+        self.hosts[which].seq_seen = Some(seq_seen);
+        self.check(which, &list)
+    }
+
+    fn append(
+        &mut self,
+        dialect: Dialect,
+        list: &[String],
+        seen: Option<u64>,
+    ) -> Result<u64, String> {
+        let extra = json!({ "seq_seen": seen }).to_string();
+        let options = AppendOptions {
+            append_mode: AppendMode::Transcript,
+            extra_json: Some(extra),
+            ..AppendOptions::default()
+        };
+        self.store.begin_call();
+        let receipt = self
+            .engine
+            .append(&mut self.store, CHAT, dialect, list, &options, self.now)
+            .map_err(|error| error.to_string())?;
+        self.notices.extend(receipt.warnings);
+        Ok(receipt.seq_seen)
+    }
+
+    /// Stores a list as a host with long lists does: by the plan of `reconcile`.
+    fn ingest(
+        &mut self,
+        dialect: Dialect,
+        list: &[String],
+        seen: Option<u64>,
+    ) -> Result<u64, String> {
+        let entries = self.engine.identify(dialect, list).map_err(|error| error.to_string())?;
+        let entries: Value = serde_json::from_str(&entries).unwrap();
+        let transcript = json!({"entries": entries, "seq_seen": seen}).to_string();
+        self.store.begin_call();
+        let plan = self
+            .engine
+            .reconcile(&mut self.store, CHAT, &transcript, self.now)
+            .map_err(|error| error.to_string())?;
+        let plan: Value = serde_json::from_str(&plan).unwrap();
+        let warnings = plan["warnings"].as_array().unwrap();
+        self.notices.extend(warnings.iter().map(|it| it.as_str().unwrap().to_owned()));
+        let ranges = plan["missing_ranges"].as_array().unwrap().clone();
+        let mut line = plan["line"].clone();
+        let mut revision = plan["revision"].as_u64().unwrap();
+        let mut seq_seen = 0;
+        let count = ranges.len().max(1);
+        for at in 0..count {
+            let (batch, is_revision) = match ranges.get(at) {
+                Some(range) => {
+                    let [from, to] = ["index_first", "index_last"]
+                        .map(|key| range[key].as_u64().unwrap() as usize);
+                    (&list[from..=to], range["revision"] == true)
+                }
+                None => (&list[..0], false),
+            };
+            let mut part = json!({"seq_seen": line["seq_seen"], "revision": is_revision});
+            for key in ["fork", "grown", "restored"] {
+                if let Some(value) = line.get(key) {
+                    part[key] = value.clone();
+                }
+            }
+            if at == 0 && line["start"] == true {
+                part["start"] = json!(true);
+            }
+            if at + 1 == count {
+                part["list_hash"] = line["list_hash"].clone();
+                part["count"] = json!(batch.len());
+            }
+            for key in ["fork", "grown", "restored"] {
+                line.as_object_mut().unwrap().remove(key);
+            }
+            let extra = json!({"revision": revision, "line": part}).to_string();
+            let options = AppendOptions {
+                append_mode: AppendMode::New,
+                extra_json: Some(extra),
+                ..AppendOptions::default()
+            };
+            self.store.begin_call();
+            let receipt = self
+                .engine
+                .append(&mut self.store, CHAT, dialect, batch, &options, self.now)
+                .map_err(|error| error.to_string())?;
+            revision = receipt.revision;
+            seq_seen = receipt.seq_seen;
+        }
+        Ok(seq_seen)
+    }
+
+    fn stored(&mut self) -> Vec<String> {
+        let mut out: Vec<String> = Vec::new();
+        loop {
+            self.store.begin_call();
+            let first = out.len() as u64 + 1;
+            let page = self
+                .engine
+                .messages(&mut self.store, CHAT, first, u64::MAX >> 12, 1 << 20)
+                .expect("messages");
+            if page.is_empty() {
+                return out;
+            }
+            out.extend(page);
+        }
+    }
+
+    fn context(&mut self) -> Vec<String> {
+        let options = AssembleOptions::default();
+        self.store.begin_call();
+        let assembled = self
+            .engine
+            .assemble(&mut self.store, CHAT, 4_000_000, Dialect::OpenaiChat, &options, self.now)
+            .expect("a context");
+        let messages: Vec<Value> = serde_json::from_str(&assembled.messages_json).unwrap();
+        messages.iter().map(Value::to_string).collect()
+    }
+
+    fn token(&self, number: usize) -> Option<&str> {
+        match &self.said[number] {
+            Said::Text { token, .. } | Said::Result { token, .. } if !token.is_empty() => {
+                Some(token)
+            }
+            _ => None,
+        }
+    }
+
+    fn check(&mut self, which: usize, list: &[usize]) -> Result<(), String> {
+        let context = self.context().join("\n");
+        if env::var("LCM_SHOW").is_ok() {
+            let stored = self.stored().join("\n");
+            self.log.push(format!("STORED\n{stored}\nCONTEXT\n{context}"));
+        }
+        let count = |text: &str| context.matches(text).count();
+        // In order: each token behind the one before.
+        let mut from = 0;
+        let is_ordered = self.hosts.len() == 1 && !self.in_doubt;
+        let mut polls = 0;
+        let mut shorts: BTreeMap<&str, usize> = BTreeMap::new();
+        for number in list {
+            match (&self.said[*number], self.token(*number)) {
+                // A stub of a result that was stored before, in a list that shares nothing.
+                (Said::Result { .. }, Some(token)) if self.in_doubt && !context.contains(token) => {
+                }
+                (_, Some(token)) => {
+                    let Some(at) = context[from..].find(token) else {
+                        return Err(match context.contains(token) {
+                            true => format!("{token} is out of order in the context"),
+                            false => format!("{token} is missing in the context"),
+                        });
+                    };
+                    if is_ordered {
+                        from += at;
+                    }
+                }
+                (Said::Text { text, .. }, None) => *shorts.entry(text).or_default() += 1,
+                (Said::Call { .. }, None) => polls += 1,
+                (Said::Result { .. } | Said::System, None) => {}
+            }
+        }
+        for (text, wanted) in shorts {
+            if count(text) < wanted {
+                return Err(format!(
+                    "`{text}` is in the context {} of {wanted} times",
+                    count(text)
+                ));
+            }
+        }
+        if count("tool_calls") < polls.min(1) || count("\"status\"") < polls {
+            return Err(format!("{} of {polls} calls are in the context", count("\"status\"")));
+        }
+        self.check_foreign(which, &context)?;
+        self.check_stored()?;
+        self.check_left(which, list, &context)
+    }
+
+    /// What another host has, and this host never had, is in the context.
+    fn check_foreign(&self, which: usize, context: &str) -> Result<(), String> {
+        if let Some(other) = self.hosts.get(1 - which.min(1)).filter(|_| self.hosts.len() > 1) {
+            let is_foreign = |number: &&usize| {
+                self.handed.contains(number) && !self.hosts[which].had.contains(number)
+            };
+            for number in other.list.iter().filter(is_foreign) {
+                if let Some(token) = self.token(*number)
+                    && !context.contains(token)
+                {
+                    return Err(format!("{token}, which the other host has, is set aside"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Every message is stored, once for each of its forms.
+    fn check_stored(&mut self) -> Result<(), String> {
+        let stored = self.stored().join("\n");
+        for number in &self.handed {
+            let Some(token) = self.token(*number) else { continue };
+            let forms = self.forms[number].iter().filter(|form| form.contains(token)).count();
+            let found = stored.matches(token).count();
+            if found == 0 {
+                return Err(format!("{token} is not stored"));
+            }
+            if found > forms && !self.in_doubt {
+                return Err(format!("{token} is stored {found} times, in {forms} forms"));
+            }
+        }
+        Ok(())
+    }
+
+    /// What the host left is not in the context.
+    fn check_left(&self, which: usize, list: &[usize], context: &str) -> Result<(), String> {
+        let host = &self.hosts[which];
+        if self.hosts.len() == 1 && host.passes_seen && !self.in_doubt && host.window.is_none() {
+            for number in self.handed.iter().filter(|number| !list.contains(number)) {
+                if let Some(token) = self.token(*number)
+                    && context.contains(token)
+                    && self.notices.iter().any(|notice| notice.starts_with("set-aside"))
+                {
+                    return Err(format!("{token}, which the host left, is in the context"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps what the host has, before it goes another way.
+    fn keep_branch(&mut self, which: usize) {
+        let list = self.hosts[which].list.clone();
+        self.hosts[which].branches.push(list);
+    }
+
+    fn act(&mut self, which: usize) {
+        let length = self.hosts[which].list.len();
+        let is_window = self.hosts[which].window.is_some();
+        let action = if length < 4 || is_window { 0 } else { self.random.between(0, 11) };
+        match action {
+            // The host edits an earlier question, or undoes turns and asks something else.
+            6 | 7 => {
+                self.keep_branch(which);
+                let users: Vec<usize> = self.hosts[which]
+                    .list
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, number)| {
+                        matches!(self.said[**number], Said::Text { role: "user", .. })
+                    })
+                    .map(|(at, _)| at)
+                    .collect();
+                let at = *self.random.pick(&users);
+                self.hosts[which].list.truncate(at);
+                let turn = self.say_turn();
+                self.hosts[which].list.extend(turn);
+            }
+            // The last answer is made again.
+            8 => {
+                self.keep_branch(which);
+                let list = &self.hosts[which].list;
+                let is_user =
+                    |number: &usize| matches!(self.said[*number], Said::Text { role: "user", .. });
+                let at = list.iter().rposition(is_user).map_or(0, |at| at + 1);
+                self.hosts[which].list.truncate(at);
+                let answer = self.say_answer();
+                self.hosts[which].list.extend(answer);
+            }
+            9 if !self.hosts[which].branches.is_empty() => {
+                let branches = self.hosts[which].branches.clone();
+                let back = self.random.pick(&branches).clone();
+                self.keep_branch(which);
+                self.hosts[which].list = back;
+                if self.random.chance(500) {
+                    let turn = self.say_turn();
+                    self.hosts[which].list.extend(turn);
+                }
+            }
+            10 => {
+                self.hosts[which].seq_seen = None;
+                let turn = self.say_turn();
+                self.hosts[which].list.extend(turn);
+            }
+            _ => {
+                let turn = self.say_turn();
+                self.hosts[which].list.extend(turn);
+            }
+        }
+    }
+
+    fn lead(mut self) -> Result<(), String> {
+        let result = self.run();
+        result.map_err(|error| format!("{error}\n{}", self.log.join("\n")))
+    }
+
+    fn run(&mut self) -> Result<(), String> {
+        // Both hosts begin with the same messages.
+        let mut start = Vec::new();
+        if self.random.chance(600) {
+            start.push(self.say(Said::System));
+        }
+        start.extend(self.say_turn());
+        start.extend(self.say_turn());
+        for which in 0..self.hosts.len() {
+            self.hosts[which].list = start.clone();
+            self.hand_over(which)?;
+        }
+        for _ in 0..STEPS {
+            let which = self.random.between(0, self.hosts.len() as u64 - 1) as usize;
+            self.act(which);
+            self.hand_over(which)?;
+            if self.random.chance(150) {
+                // The same list again, written otherwise.
+                self.hand_over(which)?;
+            }
+        }
+        self.store.begin_call();
+        let report = self.engine.check(&mut self.store, CHAT, None).expect("a report");
+        let report: Value = serde_json::from_str(&report).unwrap();
+        for check in report["checks"].as_array().unwrap() {
+            if check["status"] != "pass" {
+                return Err(format!("{check}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn lists_are_stored_once_and_live() {
+    if let Ok(seed) = env::var("LCM_SEED") {
+        let seed: u64 = seed.parse().expect("a number");
+        return Life::new(seed).lead().unwrap_or_else(|error| panic!("{error}"));
+    }
+    let seeds = env::var("LCM_SEEDS").map_or(SEEDS, |seeds| seeds.parse().expect("a number"));
+    let mut failures = Vec::new();
+    for seed in 1..=seeds {
+        if let Err(error) = Life::new(seed).lead() {
+            failures.push((seed, error));
+        }
+    }
+    let first = failures.iter().take(12).map(|(seed, error)| {
+        format!(
+            "LCM_SEED={seed} cargo test --release -p lcm-tests --test line_lives: {}",
+            error.lines().next().unwrap_or_default()
+        )
+    });
+    assert!(
+        failures.is_empty(),
+        "{} of {seeds} lives failed\n{}",
+        failures.len(),
+        first.collect::<Vec<_>>().join("\n")
+    );
+}
