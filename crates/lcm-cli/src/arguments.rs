@@ -59,6 +59,8 @@ pub(crate) enum Command {
     Compact(Compact),
     /// Compact if deferred compaction is due, and record how it ended
     Maintain(Maintain),
+    /// Make summaries again that a failing model left provisional
+    Resummarize(Resummarize),
     /// Print the context that fits a budget
     Assemble(Assemble),
     /// Find messages and summaries by their words or a regular expression
@@ -191,6 +193,27 @@ pub(crate) struct Maintain {
     pub(crate) requests_max: u32,
     #[command(flatten)]
     pub(crate) models: Models,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Resummarize {
+    /// Tokens of the context window that the conversation may use
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub(crate) budget: u32,
+    /// Ask models despite an open breaker and during a pause
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Model whose tokens the budget counts, after a report by lcm calibrate
+    #[arg(long, value_name = "M")]
+    pub(crate) model: Option<String>,
+    /// Completions requested at the same time
+    #[arg(long, value_name = "N", default_value = "1", allow_negative_numbers = true)]
+    pub(crate) requests_max: u32,
+    #[command(flatten)]
+    pub(crate) models: Models,
+    /// Ids of provisional summaries [default: all]
+    #[arg(value_name = "SUMMARY")]
+    pub(crate) summary_ids: Vec<String>,
 }
 
 /// Options of the models.

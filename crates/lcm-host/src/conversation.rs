@@ -184,6 +184,16 @@ impl Conversation {
         self.lcm.maintain(&self.id, &self.compact_options(), &self.cancel, &mut |_| {})
     }
 
+    /// Makes all provisional summaries again, also those that the model was asked for again in
+    /// vain.
+    ///
+    /// # Errors
+    ///
+    /// Errors of [`Lcm::resummarize`].
+    pub fn resummarize(&self) -> Result<CompactReport> {
+        self.lcm.resummarize(&self.id, None, &self.compact_options(), &self.cancel, &mut |_| {})
+    }
+
     /// Deletes the conversation and what other conversations have of it. A later append begins a
     /// new conversation under the id.
     ///
