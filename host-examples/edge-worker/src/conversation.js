@@ -50,7 +50,7 @@ export class Conversation extends DurableObject {
     return answered(request, lcm, { later, forget: () => this.#forget() });
   }
 
-  /** Has compaction that a turn put off done when nobody waits. */
+  /** Has what a turn put off, or a model failed at, done when nobody waits. */
   async #later(options) {
     const given = Object.entries(options).filter(([name]) => MAINTAIN_OPTIONS.includes(name));
     await this.ctx.storage.put(MAINTAIN, Object.fromEntries(given));

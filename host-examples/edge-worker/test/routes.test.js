@@ -239,6 +239,25 @@ test("what a turn puts off is done by the alarm", async () => {
   assert.deepEqual((await chat.get("messages"))[1], lines);
 });
 
+test("summaries that a failing model left are made again", async () => {
+  const chat = await filled("provisional");
+  answer = async () => ({ status: 503 });
+  const [, failed] = await chat.post(`compact?budget=${BUDGET}&retries=0`);
+  assert.equal(failed.failure.code, "unavailable");
+  const [, { provisional }] = await chat.get("status");
+  assert.ok(provisional > 0);
+  answer = undefined;
+  const summaryIds = [failed.passes[0].summaryId];
+  const [, one] = await chat.post("resummarize", { budget: BUDGET, summaryIds });
+  assert.deepEqual(one.passes.map(({ replaces }) => replaces), summaryIds);
+  assert.equal((await chat.get("status"))[1].provisional, provisional - 1);
+  const [, all] = await chat.post(`resummarize?budget=${BUDGET}`);
+  assert.ok(all.passes.length > 0 && all.passes.every((pass) => pass.replaces !== null));
+  assert.equal((await chat.get("status"))[1].provisional, 0);
+  const [refused, { error }] = await chat.post("resummarize", { budget: BUDGET, summaryIds });
+  assert.deepEqual([refused, error.code], [400, "invalid-input"]);
+});
+
 test("a question goes to its end though its client went away", async () => {
   const chat = await filled("gone");
   let end;
