@@ -132,6 +132,7 @@ class Handle:
     evaluate: BoundVerb[..., Decision] = BoundVerb("budget", "model")
     compact: BoundVerb[..., CompactReport] = BoundVerb("budget", "model")
     maintain: BoundVerb[..., MaintainReport] = BoundVerb("budget", "model")
+    resummarize: BoundVerb[..., CompactReport] = BoundVerb("budget", "model")
     advise: BoundVerb[..., AdviseAnswer] = BoundVerb("budget", "model")
     calibrate = bound(Compacting.calibrate)
     usage = bound(Compacting.usage)
