@@ -1,13 +1,14 @@
 """The handle of a conversation: the verbs without its id, with settings for what a call leaves out.
 
 In: the verbs of an open store. Out: methods of `Conversation` and `AsyncConversation`, which call
-the verb of the same name. Nothing is decided here.
+the verb of the same name. A handle belongs to one caller: it keeps `seq_seen` of its newest receipt
+and hands it over with the next list.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from ..errors import LcmError
@@ -29,6 +30,9 @@ from .reading import Reading
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+FOLLOWED = frozenset(("append", "ingest", "turn", "delete"))
+"""Verbs after which the caller has seen other messages than before."""
 
 
 class Bound:
@@ -57,7 +61,7 @@ class Bound:
                 for name in self._settings
                 if name in handle.settings and name not in given
             }
-            return method(*first, *args, **kwargs, **settings)
+            return handle.follow(self._name, method(*first, *args, **kwargs, **settings))
 
         call.__name__, call.__doc__ = self._name, method.__doc__
         return call
@@ -122,13 +126,31 @@ class Handle:
         self.lcm = lcm
         self.id = id
         given = {"budget": budget, "dialect": dialect, "model": model}
-        self.settings = {name: value for name, value in given.items() if value is not None}
+        self.settings: dict[str, Any] = {
+            name: value for name, value in given.items() if value is not None
+        }
 
-    append = bound(Intake.append, "dialect")
-    ingest = bound(Intake.ingest, "dialect")
+    def follow(self, name: str, answer: Any) -> Any:
+        """Keeps what the caller has seen according to the receipt in a verb's answer."""
+        if name not in FOLLOWED:
+            return answer
+        if inspect.isawaitable(answer):
+            return self._follow_awaited(name, answer)
+        receipt = answer.get("receipt", answer)
+        if receipt.get("done"):
+            self.settings.pop("seq_seen", None)
+        elif receipt.get("seq_seen", 0) > self.settings.get("seq_seen", 0):
+            self.settings["seq_seen"] = receipt["seq_seen"]
+        return answer
+
+    async def _follow_awaited(self, name: str, answer: Awaitable[Any]) -> Any:
+        return self.follow(name, await answer)
+
+    append = bound(Intake.append, "dialect", "seq_seen")
+    ingest = bound(Intake.ingest, "dialect", "seq_seen")
     estimate = shared(Intake.estimate, "dialect")
     validate = shared(Intake.validate, "dialect")
-    turn: BoundVerb[..., TurnReport] = BoundVerb("budget", "dialect", "model")
+    turn: BoundVerb[..., TurnReport] = BoundVerb("budget", "dialect", "model", "seq_seen")
     evaluate: BoundVerb[..., Decision] = BoundVerb("budget", "model")
     compact: BoundVerb[..., CompactReport] = BoundVerb("budget", "model")
     maintain: BoundVerb[..., MaintainReport] = BoundVerb("budget", "model")
