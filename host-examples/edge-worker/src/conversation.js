@@ -68,7 +68,7 @@ export class Conversation extends DurableObject {
     const lcm = await this.#lcm;
     const { debt, failure } = await lcm.maintain(ID, await this.ctx.storage.get(MAINTAIN));
     if (debt === null || debt.exhausted) return;
-    // A refused key or content is for a person to mend; the next turn tries again.
+    // A refused key or content is for a person to mend; a turn after the pause tries again.
     if (failure?.code === "auth" || failure?.code === "policy") return;
     await this.ctx.storage.setAlarm(Date.parse(debt.nextAttemptAt));
   }

@@ -125,8 +125,8 @@ export type CompactionStatus = "done" | "nothing-to-do" | "partial" | "model-una
 /** A compaction that is due and was deferred. */
 export interface DeferredCompaction {
   /**
-   * Whether an attempt found nothing to compact; `maintain` asks for another attempt when the
-   * tokens of the context have changed.
+   * Whether an attempt found nothing to compact, and no summary is to be made again; `maintain`
+   * asks for another attempt when the tokens of the context have changed.
    */
   exhausted: boolean;
   /** Number of failed attempts in a row. */

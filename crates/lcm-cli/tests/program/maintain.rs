@@ -69,7 +69,7 @@ fn what_the_host_adds_counts_when_it_is_reported() {
 }
 
 #[test]
-fn a_failure_is_waited_out_and_a_refused_key_is_not() {
+fn a_failure_and_a_refused_key_are_waited_out() {
     let place = begin();
     let broken = model(&place, "echo 'out of order' >&2; exit 1");
     // Over the threshold and within the budget.
@@ -85,12 +85,13 @@ fn a_failure_is_waited_out_and_a_refused_key_is_not() {
 
     let place = begin();
     let refused = model(&place, r#"echo '{"error": {"code": "auth", "message": "bad key"}}'"#);
-    for _ in 0..2 {
-        let (ended, said) = maintain(&place, 0, &["--budget", "14000", "--llm", &refused]);
-        assert!(ended == 6 && said.as_str().unwrap().contains("bad key"), "{said}");
-    }
-    assert_eq!(place.json(&["status"])["debt"]["failures"], 0);
-    let (code, done) = maintain(&place, 0, &["--budget", "14000"]);
+    let asked = ["--budget", "14000", "--llm", &refused];
+    let (ended, said) = maintain(&place, 0, &asked);
+    assert!(ended == 6 && said.as_str().unwrap().contains("bad key"), "{said}");
+    assert_eq!(place.json(&["status"])["debt"]["failures"], 1);
+    let (ended, report) = maintain(&place, 4, &asked);
+    assert_eq!((ended, &report["compacted"]), (0, &Value::Null));
+    let (code, done) = maintain(&place, 5, &["--budget", "14000"]);
     assert_eq!(
         (code, &done["debt"], &done["compacted"]["status"]),
         (0, &Value::Null, &json!("done"))

@@ -207,8 +207,8 @@ pub enum CompactionStatus {
 /// A compaction that is due and was deferred.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct DeferredCompaction {
-    /// Whether an attempt found nothing to compact; `maintain` asks for another attempt when the
-    /// tokens of the context have changed.
+    /// Whether an attempt found nothing to compact, and no summary is to be made again; `maintain`
+    /// asks for another attempt when the tokens of the context have changed.
     pub exhausted: bool,
     /// Number of failed attempts in a row.
     pub failures: u32,

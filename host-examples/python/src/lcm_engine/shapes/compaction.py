@@ -127,8 +127,8 @@ class DeferredCompaction(TypedDict):
     """A compaction that is due and was deferred."""
 
     exhausted: bool
-    """Whether an attempt found nothing to compact; `maintain` asks for another attempt
-    when the tokens of the context have changed.
+    """Whether an attempt found nothing to compact, and no summary is to be made again;
+    `maintain` asks for another attempt when the tokens of the context have changed.
     """
     failures: int
     """Number of failed attempts in a row."""
