@@ -106,6 +106,7 @@ pub(super) fn end(report: &CompactReport) -> End {
     // The last warning is the failure of the model. With an open breaker no model was asked.
     let failure = report.warnings.last().filter(|_| report.reason != "breaker-open");
     let why = failure.unwrap_or(&report.reason);
+    let why = why.strip_prefix("completion-failed: ").unwrap_or(why);
     eprintln!("lcm: completion-failed: {why}");
     End::ModelUnavailable
 }

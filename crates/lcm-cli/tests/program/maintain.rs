@@ -172,7 +172,7 @@ fn what_a_failing_model_left_is_made_again_when_it_works() {
     assert_eq!(count(), left - 1);
     let (code, said) = run("resummarize", &[report["passes"][0]["summary_id"].as_str().unwrap()]);
     assert!(code == 2 && said.as_str().unwrap().contains("provisional"), "{said}");
-    let (code, said) = run("resummarize", &["sum_0000000000000000"]);
+    let (code, said) = run("resummarize", &["sum_0000000000000001"]);
     assert!(code == 3 && said.as_str().unwrap().contains("not-found"), "{said}");
     let (code, report) = run("resummarize", &[]);
     assert_eq!((code, count()), (0, 0), "{report}");
