@@ -165,6 +165,7 @@ def openai(headers: Any, body: dict[str, Any]) -> None:
     """Refuses what Chat Completions refuses."""
     require((headers.get("authorization") or "").startswith("Bearer "), "no API key")
     known = {"tools", "tool_choice", "temperature", "max_tokens", "max_completion_tokens"}
+    known |= {"parallel_tool_calls", "stream"}
     members(body, "request", known | {"model", "messages"}, {"model", "messages"})
     for one in body.get("tools", []):
         members(one, "tools", set(), {"type", "function"})
