@@ -25,7 +25,8 @@ def require(holds: Any, why: str) -> None:
 def members(value: Any, where: str, known: set[str], needed: set[str]) -> dict[str, Any]:
     """An object that has what it needs and nothing unknown."""
     require(isinstance(value, dict), f"{where}: not an object")
-    require(value.keys() <= known | needed, f"{where}: unknown {sorted(value.keys() - known)}")
+    unknown = sorted(value.keys() - known - needed)
+    require(not unknown, f"{where}: unknown {unknown}")
     require(needed <= value.keys(), f"{where}: missing {sorted(needed - value.keys())}")
     return value
 
@@ -128,9 +129,8 @@ def openai_assistant(message: dict[str, Any], where: str) -> set[str]:
     members(message, where, {"role", "content", "refusal", "tool_calls", "name"}, {"role"})
     calls = message.get("tool_calls")
     require(calls is None or calls, f"{where}: tool_calls must be non-empty")
-    if message.get("content") is not None:
-        parts(message["content"], where)
-    require(calls or message.get("content"), f"{where}: content or tool_calls is required")
+    if message.get("content") not in (None, "") or not calls:
+        parts(message.get("content"), where)
     for call in calls or []:
         members(call, where, set(), {"id", "type", "function"})
         function = members(call["function"], where, set(), {"name", "arguments"})
@@ -148,7 +148,7 @@ def openai_message(message: Any, where: str, due: set[str]) -> set[str]:
     require(isinstance(message, dict) and "role" in message, f"{where}: no role")
     role = message["role"]
     if role == "tool":
-        members(message, where, set(), {"role", "tool_call_id", "content"})
+        members(message, where, {"name"}, {"role", "tool_call_id", "content"})
         require(message["tool_call_id"] in due, f"{where}: tool must follow a call of its id")
         if message["content"] != "":
             parts(message["content"], where)
