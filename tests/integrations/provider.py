@@ -5,6 +5,7 @@ path names a run, of which `GET /RUN/report` tells what was said and what was re
 port and serves until it is killed.
 """
 
+import base64
 import json
 from collections.abc import Iterator
 from http.server import ThreadingHTTPServer
@@ -118,8 +119,10 @@ class Gemini:
         """The body of an answer."""
         parts: list[dict[str, Any]] = [{"text": text}] if text else []
         for at, (tool, given) in enumerate(calls):
-            call = {"functionCall": {"id": f"call_{name}_{at}", "name": tool, "args": given}}
-            parts.append(call | ({} if at else {"thoughtSignature": provider_rules.signature(call)}))
+            id = f"call_{name}_{at}"
+            signed = base64.b64encode(provider_rules.signature(id)).decode()
+            call = {"functionCall": {"id": id, "name": tool, "args": given}}
+            parts.append(call | ({} if at else {"thoughtSignature": signed}))
         content = {"role": "model", "parts": parts}
         counted = {"promptTokenCount": size // 4, "candidatesTokenCount": 10}
         return {
@@ -137,7 +140,7 @@ class Gemini:
 INTERFACES = {
     "v1/chat/completions": Chat,
     "v1/responses": Responses,
-    f"v1beta/models/{loops.MODEL}:generateContent": Gemini,
+    "v1beta/models/gemini-scripted:generateContent": Gemini,
 }
 
 

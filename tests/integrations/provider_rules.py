@@ -3,10 +3,10 @@
 As `rules.py` of the agent loop: written from the providers' documentation, not from the engine.
 """
 
+import base64
 import json
 from typing import Any
 
-import play
 from rules import CALL_ID, TOOL_NAME, members, require, text
 
 # The Responses interface of OpenAI.
@@ -138,7 +138,7 @@ def gemini(headers: Any, body: dict[str, Any]) -> None:
     last = max(at for at, one in enumerate(contents) if is_said(one))
     for content in contents[last:]:
         calls = [part for part in content["parts"] if "functionCall" in part]
-        signed = not calls or calls[0].get("thoughtSignature") == signature(calls[0])
+        signed = not calls or is_signed(calls[0])
         require(signed, "the first call of a step of the current turn has its thought signature")
 
 
@@ -147,6 +147,15 @@ def is_said(content: dict[str, Any]) -> bool:
     return content["role"] == "user" and any("text" in part for part in content["parts"])
 
 
-def signature(part: dict[str, Any]) -> str:
-    """The signature that the model gives a call: standard base64 with both special characters."""
-    return f"+/+/{play.script.code(part['functionCall']['id']).replace('-', '+')}/+8="
+def signature(id: str) -> bytes:
+    """The signature that the model gives a call; its base64 has both special characters."""
+    return b"\xfb\xef\xff" + id.encode()
+
+
+def is_signed(part: dict[str, Any]) -> bool:
+    """Whether a call has its signature, in either alphabet of base64."""
+    signed = base64.urlsafe_b64decode(part.get("thoughtSignature", "").translate(URL_SAFE))
+    return signed == signature(part["functionCall"]["id"])
+
+
+URL_SAFE = str.maketrans("+/", "-_")
