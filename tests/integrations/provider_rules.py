@@ -20,6 +20,14 @@ PART_TYPES = {"user": "input_text", "system": "input_text", "developer": "input_
 STATUS = ("completed", "in_progress", "incomplete")
 
 
+def is_json_object(text: Any) -> bool:
+    """Whether a text is that of a JSON object."""
+    try:
+        return isinstance(json.loads(text), dict)
+    except (TypeError, ValueError):
+        return False
+
+
 def responses_message(item: dict[str, Any], where: str) -> None:
     """Checks an item that is a message."""
     members(item, where, {"type", "id", "status", "phase"}, {"role", "content"})
@@ -51,7 +59,7 @@ def responses_item(item: Any, where: str, due: set[str]) -> set[str]:
             require(str(item.get("id", "fc_")).startswith("fc_"), f"{where}: id of a call")
             require(CALL_ID.match(item["call_id"]), f"{where}: call_id")
             require(TOOL_NAME.match(item["name"]), f"{where}: name")
-            json.loads(item["arguments"])
+            require(is_json_object(item["arguments"]), f"{where}: arguments")
             require(item["call_id"] not in due, f"{where}: call_id is used twice")
             return due | {item["call_id"]}
         case "function_call_output":
@@ -79,12 +87,16 @@ def responses(headers: Any, body: dict[str, Any]) -> None:
     require(not due, f"no tool output found for function calls {sorted(due)}")
     ids = [item["id"] for item in items if item.get("id")]
     require(len(set(ids)) == len(ids), "input: duplicate item found with id")
+    thought = False
     for item, after in zip(items, [*items[1:], {}], strict=True):
-        lonely = item.get("type") == "reasoning" and after.get("type") not in REASONED
-        require(not lonely, "input: reasoning without its required following item")
+        kind, by_model = item.get("type", "message"), after.get("role") == "assistant"
+        follows = by_model or after.get("type") in ("reasoning", "function_call")
+        require(kind != "reasoning" or follows, "input: reasoning without its following item")
+        lonely = kind == "function_call" and "id" in item and not thought
+        require(not lonely, "input: function_call without its required reasoning item")
+        answered = kind == "function_call_output" or item.get("role", "assistant") != "assistant"
+        thought = kind == "reasoning" or (thought and not answered)
 
-
-REASONED = ("reasoning", "message", "function_call")
 
 # generateContent of Gemini.
 
