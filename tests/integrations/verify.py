@@ -55,9 +55,11 @@ def main() -> None:
         did = json.load(answer)
     with lcm_engine.open(store) as lcm:
         messages, checked, status = lcm.messages("chat"), lcm.check("chat"), lcm.status("chat")
+        items = lcm.assemble("chat", play.BUDGET, dialect="lcm", explain=True)["items"]
     faults = list(find_faults(did, messages))
     if not checked["ok"]:
         faults.append(f"check: {checked}")
+    faults += [f"set aside: {item}" for item in items if item["kind"] == "withdrawn"]
     print(
         f"{run:22} {int(tenths) / 10:5.1f} s  {did['turn']} turns, {len(messages)} messages once each,"
         f" {sum(level['count'] for level in status['summaries'])} summaries,"
