@@ -1,8 +1,8 @@
-// What an integration plays: node PROGRAM BASE_URL STORE SCRIPT FIRST END leads a part of the turns.
+// What a program plays: node PROGRAM BASE_URL STORE SCRIPT FIRST END leads some turns.
 
 import { readFileSync } from "node:fs";
 
 export const [baseURL, store, script, first, end] = process.argv.slice(2);
 const played = JSON.parse(readFileSync(script, "utf8"));
 export const said = played.said.slice(first, end);
-export const readFile = (path) => played.files[path] ?? `no such file: ${path}`;
+export const readFile = ({ path }) => played.files[path] ?? `no such file: ${path}`;

@@ -1,4 +1,4 @@
-"""What an integration plays: python PROGRAM BASE_URL STORE SCRIPT FIRST END leads a part of the turns."""
+"""What a program plays: python PROGRAM BASE_URL STORE SCRIPT FIRST END leads some turns."""
 
 import json
 import sys

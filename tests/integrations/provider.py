@@ -77,8 +77,9 @@ class Responses:
             message = {"type": "message", "id": f"msg_{name}", "role": "assistant"}
             output.append(message | {"status": "completed", "content": [part]})
         for at, (tool, given) in enumerate(calls):
-            call = {"type": "function_call", "id": f"fc_{name}_{at}", "call_id": f"call_{name}_{at}"}
-            output.append(call | {"name": tool, "arguments": json.dumps(given), "status": "completed"})
+            ids = {"id": f"fc_{name}_{at}", "call_id": f"call_{name}_{at}", "status": "completed"}
+            call = {"type": "function_call", "name": tool, "arguments": json.dumps(given)}
+            output.append(call | ids)
         return {
             "id": f"resp_{name}", "object": "response", "created_at": 0, "status": "completed",
             "model": loops.MODEL, "output": output, "error": None, "incomplete_details": None,
@@ -161,10 +162,10 @@ class Run:
         said = [text for one in shown for text in api.texts(one)]
         expected = play.SAID[self.turn]
         if not said or said[-1] != expected:
-            raise script.Broken(f"turn {self.turn}: the user said last {said[-1:]}, not `{expected}`")
+            raise script.Broken(f"the user said last {said[-1:]}, not `{expected}`")
         results = api.results(shown)
         if len(results) != len(self.due):
-            raise script.Broken(f"turn {self.turn}: {len(results)} results for {self.due}")
+            raise script.Broken(f"{len(results)} results for {self.due}")
         self.texts += [expected] if self.step == 0 else results
         self.ids += self.due
         characters = sum(map(len, leaves(shown)))

@@ -52,7 +52,8 @@ def responses_item(item: Any, where: str, due: set[str]) -> set[str]:
             require(str(item.get("id", "msg_")).startswith("msg_"), f"{where}: id of a message")
             responses_message(item, where)
         case "reasoning":
-            members(item, where, {"content", "encrypted_content", "status"}, {"type", "id", "summary"})
+            known = {"content", "encrypted_content", "status"}
+            members(item, where, known, {"type", "id", "summary"})
             require(item["id"].startswith("rs_"), f"{where}: id of a reasoning item")
         case "function_call":
             members(item, where, {"id", "status"}, {"type", "call_id", "name", "arguments"})
@@ -141,7 +142,8 @@ def gemini(headers: Any, body: dict[str, Any]) -> None:
         require(content["role"] in ("user", "model"), f"{where}: role `{content['role']}`")
         require(content["parts"], f"{where}: must include at least one parts field")
         kinds = {gemini_part(part, where, content["role"]) for part in content["parts"]}
-        calls, answers = gemini_names(before, "functionCall"), gemini_names(content, "functionResponse")
+        calls = gemini_names(before, "functionCall")
+        answers = gemini_names(content, "functionResponse")
         require(sorted(calls) == sorted(answers), f"{where}: as many responses as calls")
         turn = before["role"] == "user"
         require("functionCall" not in kinds or turn, f"{where}: a call comes after a user turn")

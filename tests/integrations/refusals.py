@@ -5,12 +5,16 @@ One sound request for each interface and one sound store, and what breaks each.
 
 import copy
 import json
+from pathlib import Path
 from typing import Any
 
 import play  # first: it finds the modules of the agent loop
 import provider_rules
 import rules
 import verify
+
+LINES = 40
+"""A program has fewer lines of code: a reader sees it whole."""
 
 THOUGHT = {"type": "reasoning", "id": "rs_1", "summary": []}
 CALL = {"type": "function_call", "id": "fc_1", "call_id": "a", "name": "read", "arguments": "{}"}
@@ -131,17 +135,28 @@ def count_refusals() -> int:
 
 
 def count_faults() -> int:
-    """Counts broken stores and runs; fails when a sound one has a fault, or a broken one has none."""
+    """Counts broken stores and runs; fails if a sound one has a fault or a broken one has none."""
     sound = [json.dumps(message) for message in STORED]
     if faults := list(verify.find_faults(DID, sound)):
         raise SystemExit(f"a sound store is refused: {faults}")
-    stores = [sound[:at] + [json.dumps(one) for one in by] + sound[at + 1 :] for at, by in BROKEN_STORES]
-    cases = [(DID, store) for store in stores] + [(DID | {key: by}, sound) for key, by in BROKEN_RUNS]
+    cases = [(DID | {key: value}, sound) for key, value in BROKEN_RUNS]
+    for at, messages in BROKEN_STORES:
+        cases.append((DID, sound[:at] + list(map(json.dumps, messages)) + sound[at + 1 :]))
     for did, store in cases:
         if not list(verify.find_faults(did, store)):
             raise SystemExit(f"not found: {did} {store}")
     return len(cases)
 
 
+def check_lengths() -> None:
+    """Fails when a program has as many lines of code as the limit."""
+    for program in Path(__file__).parent.glob("with_*"):
+        lines = [line.strip() for line in program.read_text(encoding="utf-8").splitlines()]
+        code = [line for line in lines if line and not line.startswith(("//", "/**", '"""'))]
+        if len(code) >= LINES:
+            raise SystemExit(f"{program.name}: {len(code)} lines of code, not fewer than {LINES}")
+
+
 if __name__ == "__main__":
+    check_lengths()
     print(f"{count_refusals()} broken requests refused, {count_faults()} broken stores found")

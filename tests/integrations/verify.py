@@ -33,7 +33,8 @@ def find_faults(did: dict[str, Any], messages: list[str]) -> Iterator[str]:
     """Yields what is wrong with the messages that a store has after a run."""
     yield from did["refused"]
     texts, ids = did["texts"], did["ids"]
-    yield from compare("texts", texts, [one for message in messages for one in known(texts, message)])
+    stored = [one for message in messages for one in known(texts, message)]
+    yield from compare("texts", texts, stored)
     # A message may have one id under two names; a call and its result are two messages.
     stored = [one for message in messages for one in dict.fromkeys(known(ids, message))]
     yield from compare("ids", ids, stored)
@@ -59,10 +60,11 @@ def main() -> None:
     faults = list(find_faults(did, messages))
     if not checked["ok"]:
         faults.append(f"check: {checked}")
+    summaries = sum(level["count"] for level in status["summaries"])
     faults += [f"set aside: {item}" for item in items if item["kind"] == "withdrawn"]
     print(
-        f"{run:22} {int(tenths) / 10:5.1f} s  {did['turn']} turns, {len(messages)} messages once each,"
-        f" {sum(level['count'] for level in status['summaries'])} summaries,"
+        f"{run:22} {int(tenths) / 10:5.1f} s  {did['turn']} turns,"
+        f" {len(messages)} messages once each, {summaries} summaries,"
         f" at most {did['characters_most']} characters"
     )
     sys.exit("\n".join(faults) or 0)

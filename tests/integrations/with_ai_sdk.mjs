@@ -8,8 +8,7 @@ import { baseURL, readFile, said, store } from "./played.mjs";
 
 const model = createOpenAICompatible({ name: "scripted", baseURL, apiKey: "none" })("scripted-1");
 const inputSchema = z.object({ path: z.string() });
-const execute = ({ path }) => readFile(path);
-const tools = { read_file: tool({ description: "Reads a file.", inputSchema, execute }) };
+const read_file = tool({ description: "Reads a file.", inputSchema, execute: readFile });
 
 async function prepareStep({ messages }) {
   await chat.turn(messages.map(toLcm));
@@ -36,12 +35,12 @@ function fromLcm({ role, content, parts = content }) {
   return { role, content: Array.isArray(parts) ? parts.map(fromPart) : parts };
 }
 
-const stopWhen = stepCountIs(9);
+const settings = { model, tools: { read_file }, prepareStep, stopWhen: stepCountIs(9) };
 const lcm = await open(store);
 const chat = lcm.conversation("chat", { budget: 6_000 });
 for (const content of said) {
   const messages = [{ role: "user", content }];
-  const { response } = await generateText({ model, tools, messages, prepareStep, stopWhen });
+  const { response } = await generateText({ ...settings, messages });
   await chat.append([...messages, ...response.messages].map(toLcm));
 }
 await lcm.close();

@@ -37,7 +37,8 @@ async def main():
         chat = lcm.conversation("chat", budget=6_000, dialect="gemini")
         for text in SAID:
             said = types.Content(role="user", parts=[types.Part(text=text)])
-            async for event in runner.run_async(user_id="ann", session_id=session.id, new_message=said):
+            ids = {"user_id": session.user_id, "session_id": session.id}
+            async for event in runner.run_async(**ids, new_message=said):
                 pass
 
 

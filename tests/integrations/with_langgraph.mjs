@@ -14,7 +14,8 @@ const remember = createMiddleware({
   async wrapModelCall(request, handler) {
     await chat.turn(toOpenAI(request.messages));
     const { messages } = await chat.assemble();
-    const answer = await handler({ ...request, messages: messages.map(coerceMessageLikeToMessage) });
+    const context = messages.map(coerceMessageLikeToMessage);
+    const answer = await handler({ ...request, messages: context });
     await chat.append(toOpenAI([answer]));
     return answer;
   },
@@ -22,7 +23,7 @@ const remember = createMiddleware({
 
 const schema = z.object({ path: z.string() });
 const declared = { name: "read_file", description: "Reads a file.", schema };
-const tools = [tool(({ path }) => readFile(path), declared)];
+const tools = [tool(readFile, declared)];
 const model = new ChatOpenAI({ model: "scripted-1", apiKey: "none", configuration: { baseURL } });
 const agent = createAgent({ model, tools, middleware: [remember] });
 

@@ -11,14 +11,17 @@ const sessionOf = (chat) => ({
   getSessionId: async () => chat.id,
   addItems: (items) => chat.turn(items.map(toOpenAI), { appendMode: "new" }),
   async getItems() {
-    const nothing = (error) => (error.code === "not-found" ? { messages: [] } : Promise.reject(error));
-    return (await chat.assemble().catch(nothing)).messages.map(fromOpenAI);
+    const context = await chat.assemble().catch((error) => {
+      if (error.code === "not-found") return { messages: [] }; // nothing was said yet
+      throw error;
+    });
+    return context.messages.map(fromOpenAI);
   },
   popItem: () => Promise.reject(new Error("what was said stays")),
   clearSession: () => chat.delete(),
 });
 
-/** The SDK has names of its own for what OpenAI calls `call_id`, `function_call_output`, `summary`. */
+/** OpenAI's names are `call_id`, `function_call_output`, `summary`; the SDK has its own. */
 function toOpenAI(item) {
   if (item.type === "reasoning") return { ...item, summary: [] };
   if (item.type !== "function_call_result") return { ...item, call_id: item.callId };
@@ -36,7 +39,7 @@ setTracingDisabled(true);
 setDefaultOpenAIClient(new OpenAI({ baseURL, apiKey: "none" }));
 const parameters = z.object({ path: z.string() });
 const reading = { name: "read_file", description: "Reads a file.", parameters };
-const tools = [tool({ ...reading, execute: ({ path }) => readFile(path) })];
+const tools = [tool({ ...reading, execute: readFile })];
 const agent = new Agent({ name: "helper", model: "scripted-1", tools });
 
 const lcm = await open(store);

@@ -34,7 +34,8 @@ def from_chat(one):
     if one["role"] == "user":
         return messages.ModelRequest([messages.UserPromptPart(one["content"])])
     if one["role"] == "tool":
-        return messages.ModelRequest([messages.ToolReturnPart("", one["content"], one["tool_call_id"])])
+        answer = messages.ToolReturnPart("", one["content"], one["tool_call_id"])
+        return messages.ModelRequest([answer])
     parts = [messages.TextPart(one["content"])] if one["content"] else []
     for id, called in [(call["id"], call["function"]) for call in one.get("tool_calls", [])]:
         parts.append(messages.ToolCallPart(called["name"], called["arguments"], id))
