@@ -29,7 +29,7 @@ function fromLcm({ role, content, parts = content }) {
   const fromPart = ({ id, call_id, name: toolName, input, output: value, ...part }) => {
     if (part.type === "tool_call") return { type: "tool-call", toolCallId: id, toolName, input };
     if (part.type !== "tool_result") return part;
-    const output = { type: "text", value };
+    const output = { type: typeof value === "string" ? "text" : "json", value };
     return { type: "tool-result", toolCallId: call_id, toolName, output };
   };
   return { role, content: Array.isArray(parts) ? parts.map(fromPart) : parts };

@@ -25,22 +25,22 @@ const sessionOf = (chat) => ({
 function toOpenAI(item) {
   if (item.type === "reasoning") return { ...item, summary: [] };
   if (item.type !== "function_call_result") return { ...item, call_id: item.callId };
-  return { ...item, type: "function_call_output", call_id: item.callId, output: item.output.text };
+  const output = item.output.text ?? item.output;
+  return { ...item, type: "function_call_output", call_id: item.callId, output };
 }
 
 function fromOpenAI({ call_id: callId, summary, output: text, ...item }) {
   if (item.type === "function_call") return { ...item, callId };
   if (item.type !== "function_call_output") return item;
-  const output = { type: "text", text };
+  const output = typeof text === "string" ? { type: "text", text } : text;
   return { name: "", status: "completed", ...item, type: "function_call_result", callId, output };
 }
 
 setTracingDisabled(true);
 setDefaultOpenAIClient(new OpenAI({ baseURL, apiKey: "none" }));
 const parameters = z.object({ path: z.string() });
-const reading = { name: "read_file", description: "Reads a file.", parameters };
-const tools = [tool({ ...reading, execute: readFile })];
-const agent = new Agent({ name: "helper", model: "scripted-1", tools });
+const reading = { name: "read_file", description: "Reads a file.", parameters, execute: readFile };
+const agent = new Agent({ name: "helper", model: "scripted-1", tools: [tool(reading)] });
 
 const lcm = await open(store);
 const session = sessionOf(lcm.conversation("chat", { budget: 6_000, dialect: "openai-responses" }));

@@ -2,7 +2,7 @@
 
 import lcm_engine
 from played import BASE_URL, SAID, STORE, read_file
-from pydantic_ai import Agent, messages
+from pydantic_ai import Agent, messages as m
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
@@ -27,19 +27,19 @@ class Lcm(AbstractCapability):
 def to_chat(part):
     if part.part_kind == "user-prompt":
         return {"role": "user", "content": part.content}
-    return {"role": "tool", "tool_call_id": part.tool_call_id, "content": part.model_response_str()}
+    text = getattr(part, "model_response_str", None) or part.model_response  # of a retry
+    return {"role": "tool", "tool_call_id": part.tool_call_id, "content": text()}
 
 
 def from_chat(one):
     if one["role"] == "user":
-        return messages.ModelRequest([messages.UserPromptPart(one["content"])])
+        return m.ModelRequest([m.UserPromptPart(one["content"])])
     if one["role"] == "tool":
-        answer = messages.ToolReturnPart("", one["content"], one["tool_call_id"])
-        return messages.ModelRequest([answer])
-    parts = [messages.TextPart(one["content"])] if one["content"] else []
+        return m.ModelRequest([m.ToolReturnPart("", one["content"], one["tool_call_id"])])
+    parts = [m.TextPart(one["content"])] if one["content"] else []
     for id, called in [(call["id"], call["function"]) for call in one.get("tool_calls", [])]:
-        parts.append(messages.ToolCallPart(called["name"], called["arguments"], id))
-    return messages.ModelResponse(parts)
+        parts.append(m.ToolCallPart(called["name"], called["arguments"], id))
+    return m.ModelResponse(parts)
 
 
 model = OpenAIChatModel("scripted-1", provider=OpenAIProvider(base_url=BASE_URL, api_key="none"))
