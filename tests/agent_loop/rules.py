@@ -37,6 +37,14 @@ def text(value: Any, where: str) -> str:
     return value
 
 
+def is_json_object(text: Any) -> bool:
+    """Whether a text is that of a JSON object."""
+    try:
+        return isinstance(json.loads(text), dict)
+    except (TypeError, ValueError):
+        return False
+
+
 # The Messages interface of Anthropic.
 
 
@@ -136,8 +144,7 @@ def openai_assistant(message: dict[str, Any], where: str) -> set[str]:
         function = members(call["function"], where, set(), {"name", "arguments"})
         require(CALL_ID.match(call["id"]), f"{where}: id")
         require(TOOL_NAME.match(function["name"]), f"{where}: name")
-        require(isinstance(function["arguments"], str), f"{where}: arguments must be a string")
-        json.loads(function["arguments"])
+        require(is_json_object(function["arguments"]), f"{where}: arguments: text of an object")
     ids = [call["id"] for call in calls or []]
     require(len(set(ids)) == len(ids), f"{where}: ids of calls must be unique")
     return set(ids)

@@ -4,10 +4,9 @@ As `rules.py` of the agent loop: written from the providers' documentation, not 
 """
 
 import base64
-import json
 from typing import Any
 
-from rules import CALL_ID, TOOL_NAME, members, require, text
+from rules import CALL_ID, TOOL_NAME, is_json_object, members, require, text
 
 # The Responses interface of OpenAI.
 
@@ -18,14 +17,6 @@ REQUEST = {
 }  # fmt: skip
 PART_TYPES = {"user": "input_text", "system": "input_text", "developer": "input_text"}
 STATUS = ("completed", "in_progress", "incomplete")
-
-
-def is_json_object(text: Any) -> bool:
-    """Whether a text is that of a JSON object."""
-    try:
-        return isinstance(json.loads(text), dict)
-    except (TypeError, ValueError):
-        return False
 
 
 def responses_message(item: dict[str, Any], where: str) -> None:

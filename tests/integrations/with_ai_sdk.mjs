@@ -1,28 +1,35 @@
-// AI SDK: before each step, what is said is stored and replaced by a context that fits.
+// AI SDK: a middleware of the model stores what is said and sends a context that fits.
 
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
-import { generateText, stepCountIs, tool } from "ai";
+import { generateText, stepCountIs, tool, wrapLanguageModel } from "ai";
 import { open } from "lcm-engine";
 import { z } from "zod";
 import { baseURL, readFile, said, store } from "./played.mjs";
 
-const model = createOpenAICompatible({ name: "scripted", baseURL, apiKey: "none" })("scripted-1");
+const served = createOpenAICompatible({ name: "scripted", baseURL, apiKey: "none" })("scripted-1");
+const middleware = { transformParams, wrapGenerate }; // and `wrapStream` for `streamText`
+const model = wrapLanguageModel({ model: served, middleware });
 const inputSchema = z.object({ path: z.string() });
-const read_file = tool({ description: "Reads a file.", inputSchema, execute: readFile });
+const tools = { read_file: tool({ inputSchema, execute: readFile }) };
 
-async function prepareStep({ messages }) {
-  await chat.turn(messages.map(toLcm));
-  return { messages: (await chat.assemble()).messages.map(fromLcm) };
+async function transformParams({ params }) {
+  const system = params.prompt.filter(({ role }) => role === "system");
+  const toLcm = ({ role, content }) => ({ role, content: content.map(toPart) });
+  await chat.turn(params.prompt.slice(system.length).map(toLcm));
+  return { ...params, prompt: [...system, ...(await chat.assemble()).messages.map(fromLcm)] };
+}
+
+async function wrapGenerate({ doGenerate }) {
+  const answer = await doGenerate();
+  await chat.append([{ role: "assistant", content: answer.content.map(toPart) }]);
+  return answer;
 }
 
 /** The parts of the AI SDK have other names than those of the dialect `lcm`. */
-function toLcm({ role, content }) {
-  const toPart = ({ toolCallId: id, toolName: name, input, output, ...part }) => {
-    if (part.type === "tool-call") return { type: "tool_call", id, name, input };
-    if (part.type !== "tool-result") return part;
-    return { type: "tool_result", call_id: id, name, output: output.value };
-  };
-  return { role, content: Array.isArray(content) ? content.map(toPart) : content };
+function toPart({ toolCallId: id, toolName: name, input, output, ...part }) {
+  if (part.type === "tool-call") return { type: "tool_call", id, name, input };
+  if (part.type !== "tool-result") return part;
+  return { type: "tool_result", call_id: id, name, output: output.value };
 }
 
 function fromLcm({ role, content, parts = content }) {
@@ -32,15 +39,10 @@ function fromLcm({ role, content, parts = content }) {
     const output = { type: typeof value === "string" ? "text" : "json", value };
     return { type: "tool-result", toolCallId: call_id, toolName, output };
   };
-  return { role, content: Array.isArray(parts) ? parts.map(fromPart) : parts };
+  return { role, content: (parts.map ? parts : [{ type: "text", text: parts }]).map(fromPart) };
 }
 
-const settings = { model, tools: { read_file }, prepareStep, stopWhen: stepCountIs(9) };
 const lcm = await open(store);
 const chat = lcm.conversation("chat", { budget: 6_000 });
-for (const content of said) {
-  const messages = [{ role: "user", content }];
-  const { response } = await generateText({ ...settings, messages });
-  await chat.append([...messages, ...response.messages].map(toLcm));
-}
+for (const prompt of said) await generateText({ model, tools, prompt, stopWhen: stepCountIs(9) });
 await lcm.close();
