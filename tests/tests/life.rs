@@ -256,5 +256,5 @@ fn prompt_of_first_leaf(withdraw: bool) -> String {
 fn no_prompt_shows_what_was_withdrawn() {
     let prompt = prompt_of_first_leaf(true);
     assert!(prompt.contains("message 7 ") && !prompt.contains("message 6 "), "{prompt}");
-    assert!(prompt_of_first_leaf(false).contains("message 6 "), "the names of the messages");
+    assert!(prompt_of_first_leaf(false).contains("message 1 "), "a leaf begins with the oldest");
 }

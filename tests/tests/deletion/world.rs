@@ -108,9 +108,9 @@ impl World {
     /// Does one thing that a host may do; a refusal is an outcome like any other.
     pub(crate) fn act(&mut self, random: &mut Random) {
         let conversation = self.pick_conversation(random);
-        match random.between(0, 13) {
+        match random.between(0, 12) {
             0 | 1 => self.append(&conversation, random.between(1, 9)),
-            13 => self.fork(&conversation, random),
+            12 => self.fork(&conversation, random),
             2 | 3 => self.compact(&conversation, 100_000),
             4 => {
                 let family = r#"{"verb":"family","arguments_json":{"family":"all"}}"#;
