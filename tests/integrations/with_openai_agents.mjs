@@ -10,13 +10,7 @@ import { baseURL, readFile, said, store } from "./played.mjs";
 const sessionOf = (chat) => ({
   getSessionId: async () => chat.id,
   addItems: (items) => chat.turn(items.map(toOpenAI), { appendMode: "new" }),
-  async getItems() {
-    const context = await chat.assemble().catch((error) => {
-      if (error.code === "not-found") return { messages: [] }; // nothing was said yet
-      throw error;
-    });
-    return context.messages.map(fromOpenAI);
-  },
+  getItems: async () => (await chat.assemble()).messages.map(fromOpenAI),
   popItem: () => Promise.reject(new Error("what was said stays")),
   clearSession: () => chat.delete(),
 });

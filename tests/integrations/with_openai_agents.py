@@ -16,12 +16,7 @@ class LcmSession(SessionABC):
         self.chat, self.session_id = chat, chat.id
 
     async def get_items(self, limit=None):
-        try:
-            return (await self.chat.assemble())["messages"]
-        except lcm_engine.LcmError as error:
-            if error.code != "not-found":  # nothing was said yet
-                raise
-            return []
+        return (await self.chat.assemble())["messages"]
 
     async def add_items(self, items):
         await self.chat.turn(items, append_mode="new")
