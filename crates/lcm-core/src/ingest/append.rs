@@ -36,6 +36,7 @@ use super::{
     new_messages::select_new,
     replay::{add_replay_warnings, ensure_no_replay},
     stored_state::StoredState,
+    system_messages::{self, SystemUpdate},
 };
 
 /// Stores the new messages of a batch; `options.append_mode` decides which messages are new.
@@ -59,6 +60,8 @@ pub(crate) fn append(
     let payload_tokens_min = |_| Some(call.config.large_payload_tokens_min);
     let parser = CandidateParser { call, dialect, payload_tokens_min: &payload_tokens_min };
     let mut candidates = batch::read_candidates(&parser, list, options.partial)?;
+    let given = extra.system.as_ref().map(|system| system.read_candidates(call)).transpose()?;
+    let given = given.unwrap_or_default();
     let mut reads = RecordReads::default();
     let slots = add_uploads(&mut reads, call, &candidates);
     let manifest = reads.add_record(IndexManifest::key(call.keys));
@@ -88,16 +91,20 @@ pub(crate) fn append(
         StoredState::read(session, call, &loaded.head, &candidates, &mut index_maintenance)?;
     let withdrawals = values.decode(&withdrawals)?.unwrap_or_default();
     let batch = ListBatch { candidates: &candidates, identities: &stored.identities };
-    let AppendPlan { places, line, notices } = match options.append_mode {
+    let AppendPlan { places, system, line, notices } = match options.append_mode {
         AppendMode::Transcript => {
             batch.plan_list(session, call, &loaded.head, withdrawals, extra.seq_seen)?
         }
-        AppendMode::New => extra.build_plan(repeated, candidates.len(), &loaded.head, withdrawals),
+        AppendMode::New => extra.build_plan(repeated, &candidates, &loaded.head, withdrawals),
     };
+    system_messages::ensure_whole(system.len(), candidates.len(), messages.len())?;
+    let of_list: Vec<&AppendCandidate<'_>> =
+        system.iter().filter_map(|index| candidates.get(*index)).collect();
+    let system = SystemUpdate::prepare(session, call, &loaded.head, &given, &of_list)?;
     let mut decision = select_new(&loaded.head, &candidates, &mut stored.identities, &places);
     decision.warnings = notices;
     add_replay_warnings(call.config, &extra, &candidates, &mut decision);
-    if decision.new_messages.is_empty() && line.change.is_none() {
+    if decision.new_messages.is_empty() && line.change.is_none() && system.is_none() {
         let (seen, warnings) = (line.seen, decision.warnings);
         let unchanged = UnchangedAppend { skipped: consumed, seen, warnings };
         return unchanged.finish(session, call, loaded, changes);
@@ -112,6 +119,7 @@ pub(crate) fn append(
         stored,
         batch_record,
         line,
+        system,
         index_maintenance,
         changes,
     }

@@ -26,6 +26,7 @@ use super::{
     list_decision::SeenMessages,
     new_messages::{AppendDecision, NewCandidate},
     stored_state::StoredState,
+    system_messages::SystemUpdate,
     warnings,
 };
 
@@ -42,6 +43,8 @@ pub(super) struct AppendCommit<'a> {
     pub(super) batch_record: Option<BatchRecord>,
     /// The change of the line before the new messages.
     pub(super) line: LineUpdate,
+    /// The update of the slot of system messages; `None`: the slot stays as it is.
+    pub(super) system: Option<SystemUpdate<'a>>,
     pub(super) index_maintenance: IndexMaintenance<'a>,
     /// Further records of the commit.
     pub(super) changes: Changes,
@@ -81,6 +84,11 @@ impl AppendCommit<'_> {
                 tokens_before_line = head.raw_tokens;
             }
         }
+        let filled = self.system.as_ref().map_or(0, SystemUpdate::count_new);
+        let version = self.system.as_ref().map(SystemUpdate::version_id);
+        if let Some(system) = self.system {
+            system.write(call, head, &mut builder)?;
+        }
         let packs = builder.finish()?;
         head.packs.extend(packs);
         self.index_maintenance.append_messages(head, &new, changes.puts_mut())?;
@@ -96,6 +104,10 @@ impl AppendCommit<'_> {
                 prepared.apply(call, head, new, &mut changes)?;
                 JournalAction::Branch { seq_first, count: new_counts, before }
             }
+            None if count == 0 => match version {
+                Some(version) => JournalAction::System { version },
+                None => JournalAction::Append { seq_first, count: 0 },
+            },
             None => {
                 head.context.append_messages(seq_first, count, tokens_before, tokens);
                 JournalAction::Append { seq_first, count: new_counts }
@@ -104,16 +116,20 @@ impl AppendCommit<'_> {
         remember_batch(head, self.batch_record);
         let seq_seen = seen.seq_after(head.messages);
         if new_counts > 0 {
-            remember_start(head, start, seq_first + int::to_u64(revisions));
+            remember_start(
+                head,
+                start,
+                seq_first + int::to_u64(revisions + self.decision.count_lead(self.candidates)),
+            );
         }
         if let Some(hash) = list_hash {
             remember_list(head, hash, seq_seen);
         }
         let head = loaded.commit_changes(session, call, act, changes)?;
         warnings::add_warnings(self.dialect, self.candidates, seq_first, &mut self.decision);
-        let ingested = int::to_u32(self.decision.new_messages.len());
+        let ingested = int::to_u32(self.decision.new_messages.len() + filled);
         let skipped = int::to_u32(self.candidates.len()) - ingested;
-        let seq_first = (ingested > 0).then_some(seq_first);
+        let seq_first = (new_counts > 0).then_some(seq_first);
         let counts = ReceiptCounts { ingested, skipped, seq_first };
         Ok(counts.build_receipt(&head, seen, self.decision.warnings))
     }

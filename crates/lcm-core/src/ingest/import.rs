@@ -106,6 +106,7 @@ pub(crate) fn import_messages(
         stored,
         batch_record: None,
         line: LineUpdate::default(),
+        system: None,
         index_maintenance,
         changes: Changes::default(),
     }

@@ -11,8 +11,7 @@
 //! | `alignment` | the list begins with the newest messages, or lies among them | those messages |
 //!
 //! A common beginning counts if it reaches the end of the line or has two anchors, because people
-//! begin with the same short words again. System messages at the beginning are not part of it: they
-//! are compared with those of the line by their place.
+//! begin with the same short words again. System messages that fill the slot are not compared.
 //!
 //! The entries of a whole list between and after what was found are aligned with the messages there
 //! ([`super::range_alignment`]). So a whole list may have changes, omissions and insertions.
@@ -30,7 +29,7 @@ use super::{
     anchor_alignment,
     message_form::{MessageForm, compare_forms},
     range_alignment::ComparedRange,
-    stored_line::{ComparedMessage, StoredLine},
+    stored_line::StoredLine,
 };
 
 /// Start positions within the newest messages that are tried.
@@ -76,8 +75,6 @@ pub(super) struct LineDiff {
     /// Whether the list begins like the line with one anchor, and all that follows in the line is
     /// the answer to the first question: that answer may well be made again.
     pub(super) is_first_turn: bool,
-    /// System messages at the beginning of list and line.
-    pub(super) lead: LeadCounts,
 }
 
 impl LineDiff {
@@ -111,13 +108,6 @@ struct AlignedRun {
     position_first: u64,
     /// Entries that are anchors.
     anchors: usize,
-}
-
-/// Numbers of system messages at the beginning of the list and of the line.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct LeadCounts {
-    pub(super) entries: usize,
-    pub(super) messages: usize,
 }
 
 impl LineComparison<'_, '_> {
@@ -203,13 +193,11 @@ impl LineComparison<'_, '_> {
 
     /// Finds runs at the beginning and the end of list and line.
     fn find_runs(&self, session: &mut StoreSession<'_>, diff: &mut LineDiff) -> Result<()> {
-        let lead = self.pair_leads(session, diff)?;
-        diff.lead = lead;
         let stored = int::to_usize(self.line.count_messages());
-        let prefix = self.match_from(session, lead.entries, int::to_u64(lead.messages) + 1)?;
+        let prefix = self.match_from(session, 1)?;
         let mut begun_anew = AlignedRun::default();
         for position in self.line.list_starts() {
-            let run = self.match_from(session, 0, position)?;
+            let run = self.match_from(session, position)?;
             if run.length > begun_anew.length {
                 begun_anew = run;
             }
@@ -218,39 +206,33 @@ impl LineComparison<'_, '_> {
             let reaches_end = int::to_usize(run.position_first) + run.length == stored + 1;
             run.anchors >= INSIDE_ANCHORS_MIN || (run.length > 0 && reaches_end)
         };
-        if is_proven(&begun_anew) && begun_anew.length >= prefix.length + lead.entries {
+        if is_proven(&begun_anew) && begun_anew.length >= prefix.length {
             diff.found_by = "prefix";
-            diff.positions.fill(None);
             diff.add_run(&begun_anew);
             return Ok(());
         }
-        let has_equal_leads = lead.entries > 0 && diff.is_stored(lead.entries - 1);
-        diff.is_first_turn = prefix.length > 0
-            && prefix.anchors + 1 == INSIDE_ANCHORS_MIN
-            && !self.has_user_after(session, prefix.position_first + int::to_u64(prefix.length))?;
-        if is_proven(&prefix) || diff.is_first_turn || (has_equal_leads && lead.messages == stored)
-        {
+        let AlignedRun { length, anchors, .. } = prefix;
+        diff.is_first_turn = length > 0
+            && anchors + 1 == INSIDE_ANCHORS_MIN
+            && !self.has_user_after(session, int::to_u64(length) + 1)?;
+        if is_proven(&prefix) || diff.is_first_turn {
             diff.found_by = "prefix";
             diff.add_run(&prefix);
             return Ok(());
         }
-        let (length, anchors) = (prefix.length, prefix.anchors);
         // One message may well be said again, so a run at the end counts more than one message at
         // the beginning.
-        let suffix = self.find_suffix_run(session, lead)?;
+        let suffix = self.find_suffix_run(session)?;
         // Elsewhere in the list, the newest messages may well be said again.
-        let is_near = suffix.start <= self.confirmed.max(lead.entries)
-            || suffix.length + lead.messages == stored;
-        let follows_prefix = length > 0
-            && suffix.start >= lead.entries + length
-            && anchors + suffix.anchors >= INSIDE_ANCHORS_MIN;
+        let is_near = suffix.start <= self.confirmed || suffix.length == stored;
+        let follows_prefix =
+            length > 0 && suffix.start >= length && anchors + suffix.anchors >= INSIDE_ANCHORS_MIN;
         let is_suffix = suffix.anchors > 0 && (is_near || follows_prefix);
         let inside = match is_suffix {
             true => suffix,
-            false => self.find_inside_run(session, lead)?,
+            false => self.find_inside_run(session)?,
         };
-        let is_apart = inside.start >= lead.entries + length
-            && inside.position_first > int::to_u64(lead.messages + length);
+        let is_apart = inside.start >= length && inside.position_first > int::to_u64(length);
         if length > 0
             && inside.length > 0
             && is_apart
@@ -266,8 +248,6 @@ impl LineComparison<'_, '_> {
             }
         } else {
             diff.has_short_beginning |= length > 0;
-            diff.positions.fill(None);
-            diff.other_forms.clear();
         }
         Ok(())
     }
@@ -279,46 +259,15 @@ impl LineComparison<'_, '_> {
         Ok(is_more || stored.iter().any(|message| message.role == Role::User))
     }
 
-    /// Counts the system messages at the beginning of list and line. If they are as many, adds each
-    /// pair to `diff`, as stored or as another form.
-    fn pair_leads(
-        &self,
-        session: &mut StoreSession<'_>,
-        diff: &mut LineDiff,
-    ) -> Result<LeadCounts> {
-        let is_system = |entry: &&AlignableEntry| entry.role == Role::System;
-        let entries = self.entries.iter().take_while(is_system).count();
-        if entries == 0 || entries == self.entries.len() {
-            return Ok(LeadCounts::default());
-        }
-        let stored = self.line.read_page(session, 1)?;
-        let stored: Vec<ComparedMessage> =
-            stored.into_iter().take_while(|message| message.role == Role::System).collect();
-        if entries == stored.len() {
-            for (index, (entry, message)) in self.entries.iter().zip(&stored).enumerate() {
-                let position = int::to_u64(index) + 1;
-                if message.is_entry(position, entry) {
-                    diff.positions.get_mut(index).into_iter().for_each(|it| *it = Some(position));
-                } else if !entry.is_known() && !entry.mark.has_other_id(&message.mark) {
-                    diff.positions.get_mut(index).into_iter().for_each(|it| *it = Some(position));
-                    diff.other_forms.push(index);
-                }
-            }
-        }
-        Ok(LeadCounts { entries, messages: stored.len() })
-    }
-
-    /// Matches the entries from index `start` on with the line from a position on.
+    /// Matches the list with the line from a position on.
     fn match_from(
         &self,
         session: &mut StoreSession<'_>,
-        start: usize,
         position_first: u64,
     ) -> Result<AlignedRun> {
-        let entries = self.entries.get(start..).unwrap_or(&[]);
         let MatchedRun { length, anchors } =
-            self.match_messages(session, entries, position_first)?;
-        Ok(AlignedRun { start, length, position_first, anchors })
+            self.match_messages(session, self.entries, position_first)?;
+        Ok(AlignedRun { start: 0, length, position_first, anchors })
     }
 
     /// Compares the entries after the last aligned one with the messages there as other forms of
@@ -417,24 +366,16 @@ impl LineComparison<'_, '_> {
         Ok(runs)
     }
 
-    /// Finds the longest run with an anchor that ends with the newest message of the line, after
-    /// the leads. Of equally long runs, the run right after the lead of the list is preferred, then
-    /// the last run.
-    fn find_suffix_run(
-        &self,
-        session: &mut StoreSession<'_>,
-        lead: LeadCounts,
-    ) -> Result<AlignedRun> {
-        let least = lead.entries;
+    /// Finds the longest run with an anchor that ends with the newest message of the line. Of
+    /// equally long runs, the run at the start of the list is preferred, then the last run.
+    fn find_suffix_run(&self, session: &mut StoreSession<'_>) -> Result<AlignedRun> {
         let (marks, length) = (self.line.newest_marks(), self.line.count_messages());
         let newest = NewestMessages { marks, texts: self.texts, position_last: length };
-        let free = int::to_usize(length).saturating_sub(lead.messages);
-        let mut best = AlignedRun { start: least, ..AlignedRun::default() };
-        for end in (least + 1..=self.entries.len()).rev() {
-            let most = free.min(end - least).min(marks.len());
-            let before = self.entries.get(end - most..end).unwrap_or(&[]);
+        let mut best = AlignedRun::default();
+        for end in (1..=self.entries.len()).rev() {
+            let before = self.entries.get(end - end.min(marks.len())..end).unwrap_or(&[]);
             let run = newest.match_suffix(before);
-            let is_first = run.length == best.length && end - run.length == least;
+            let is_first = run.length == best.length && end == run.length;
             if run.anchors > 0 && (run.length > best.length || is_first) {
                 best = AlignedRun {
                     start: end - run.length,
@@ -445,21 +386,15 @@ impl LineComparison<'_, '_> {
             }
         }
         if best.length == marks.len() {
-            self.extend_run(session, lead, &mut best)?;
+            self.extend_run(session, &mut best)?;
         }
         Ok(best)
     }
 
-    /// Extends a run to the entries before, after the leads.
-    fn extend_run(
-        &self,
-        session: &mut StoreSession<'_>,
-        lead: LeadCounts,
-        run: &mut AlignedRun,
-    ) -> Result<()> {
-        let (least, first) = (lead.entries, int::to_u64(lead.messages) + 1);
-        while run.start > least && run.position_first > first {
-            let page_first = run.position_first.saturating_sub(64).max(first);
+    /// Extends a run to the entries before.
+    fn extend_run(&self, session: &mut StoreSession<'_>, run: &mut AlignedRun) -> Result<()> {
+        while run.start > 0 && run.position_first > 1 {
+            let page_first = run.position_first.saturating_sub(64).max(1);
             let mut stored = self.line.read_page(session, page_first)?;
             stored.truncate(int::to_usize(run.position_first - page_first));
             if page_first + int::to_u64(stored.len()) < run.position_first {
@@ -467,7 +402,7 @@ impl LineComparison<'_, '_> {
                 stored = self.line.read_page(session, run.position_first - 1)?;
                 stored.truncate(1);
             }
-            let before = self.entries.get(least..run.start).unwrap_or(&[]);
+            let before = self.entries.get(..run.start).unwrap_or(&[]);
             let equal = before.iter().rev().zip(stored.iter().rev());
             let equal: Vec<&AlignableEntry> = equal
                 .take_while(|(entry, stored)| stored.matches_entry(entry))
@@ -486,11 +421,7 @@ impl LineComparison<'_, '_> {
 
     /// Finds the longest run that begins among the newest messages and does not reach their end.
     /// The run must have two anchors, and no entry before it that is not confirmed.
-    fn find_inside_run(
-        &self,
-        session: &mut StoreSession<'_>,
-        lead: LeadCounts,
-    ) -> Result<AlignedRun> {
+    fn find_inside_run(&self, session: &mut StoreSession<'_>) -> Result<AlignedRun> {
         let marks = self.line.newest_marks();
         let newest_first = self.line.count_messages() + 1 - int::to_u64(marks.len());
         let mut best = AlignedRun::default();
@@ -499,8 +430,8 @@ impl LineComparison<'_, '_> {
             let MatchedRun { length, anchors } =
                 self.match_messages(session, entries, position_first)?;
             let mut run = AlignedRun { start, length, position_first, anchors };
-            self.extend_run(session, lead, &mut run)?;
-            let is_near = run.start <= self.confirmed.max(lead.entries);
+            self.extend_run(session, &mut run)?;
+            let is_near = run.start <= self.confirmed;
             let is_proven = is_near && run.anchors >= INSIDE_ANCHORS_MIN;
             if is_proven && run.length > best.length {
                 best = run;

@@ -33,6 +33,7 @@ mod redaction;
 mod replay;
 mod stored_line;
 mod stored_state;
+mod system_messages;
 mod transcript;
 mod upload;
 mod warnings;

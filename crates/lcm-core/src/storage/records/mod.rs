@@ -14,6 +14,7 @@ pub(crate) mod model_breaker;
 pub(crate) mod question;
 pub(crate) mod session;
 pub(crate) mod summary_counts;
+pub(crate) mod system_slot;
 pub(crate) mod tombstone;
 pub(crate) mod upload;
 pub(crate) mod usage;

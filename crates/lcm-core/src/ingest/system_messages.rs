@@ -1,0 +1,327 @@
+//! The slot of system messages: which messages of a call fill it, and the write of a version.
+//!
+//! In: the leading system messages of a list, or the option `system`. Out: an outcome for them, and
+//! an update of the slot as part of the commit of the append.
+//!
+//! | list | its leading system messages |
+//! |---|---|
+//! | begins the conversation, or its first session after a new one | fill the slot |
+//! | has messages that are stored | fill the slot, unless they stand before these messages, too |
+//! | has none, and they equal the newest version | fill the slot, which stays as it is |
+//! | has none, and they say something else | become messages of the sequence |
+//! | has nothing but system messages | become messages of the sequence |
+
+use alloc::{format, string::String, vec::Vec};
+
+use crate::storage::{
+    call::Call,
+    head::ConversationHead,
+    history::MessageHistory,
+    pack::RawText,
+    records::system_slot::{
+        self, SYSTEM_MESSAGES_MAX, SharedVersion, SystemMessage, SystemSlot, SystemVersion,
+        hash_version,
+    },
+    store_session::StoreSession,
+};
+use lcm_text::{
+    base::{
+        derivation_version::DERIVATION_VERSION,
+        error::{Error, Result},
+        int,
+        json::{self, JsonFields, JsonKind},
+        limits,
+    },
+    types::api::{Dialect, Timestamp},
+};
+
+use super::{
+    batch::{self, AppendCandidate, CandidateParser, PackBuilder},
+    line_diff::LineDiff,
+    list_decision::EntryOutcome,
+    stored_line::{ComparedMessage, StoredLine},
+    transcript::TranscriptEntry,
+};
+
+/// Most bytes of the texts in the record of a version; further texts are stored in chunks.
+const INLINE_BYTES_MAX: usize = 128 << 10;
+/// Most bytes of the option `system`, so that it fits a commit beside the messages of a call.
+const OPTION_BYTES_MAX: usize = 192 << 10;
+
+/// The leading system messages of a list that was compared with the line.
+pub(super) struct LeadRequest<'a, 'b> {
+    pub(super) line: &'a StoredLine<'b>,
+    /// The comparison of the entries after the lead.
+    pub(super) diff: &'a LineDiff,
+    pub(super) entries: &'a [&'a TranscriptEntry],
+    /// Whether the list begins the conversation or its session.
+    pub(super) has_no_message: bool,
+}
+
+impl LeadRequest<'_, '_> {
+    /// Decides what becomes of all of them.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the store; `corrupt`.
+    pub(super) fn decide_lead(&self, session: &mut StoreSession<'_>) -> Result<EntryOutcome> {
+        let slot = self.line.message_history().head.system;
+        let id = hash_version(self.entries.iter().map(|entry| &*entry.said));
+        let is_newest = slot.is_some_and(|slot| slot.id == id);
+        if is_newest || self.entries.is_empty() {
+            return Ok(EntryOutcome::Stored);
+        }
+        if self.has_no_message {
+            return Ok(EntryOutcome::System);
+        }
+        if self.diff.found_by == "none" {
+            return Ok(EntryOutcome::New);
+        }
+        Ok(match self.stands_in_line(session)? {
+            true => EntryOutcome::Stored,
+            false => EntryOutcome::System,
+        })
+    }
+
+    /// Returns whether the messages of the line before the first entry after the lead are the lead.
+    fn stands_in_line(&self, session: &mut StoreSession<'_>) -> Result<bool> {
+        let position = self.diff.positions.first().copied().flatten();
+        let count = int::to_u64(self.entries.len());
+        let Some(first) = position.and_then(|position| position.checked_sub(count)) else {
+            return Ok(false);
+        };
+        if first == 0 {
+            return Ok(false);
+        }
+        let seqs: Vec<u64> = (first..first + count).map(|at| self.line.seq_at(at)).collect();
+        let stored = self.line.read_stored(session, &seqs)?;
+        let is_same = |(entry, stored): (&&TranscriptEntry, &ComparedMessage)| {
+            entry.mark.says_the_same(&stored.mark)
+        };
+        Ok(self.entries.iter().zip(&stored).all(is_same))
+    }
+}
+
+/// The option `system` of an append: a message, and the dialect in which it is read.
+pub(super) struct SystemOption {
+    pub(super) dialect: Dialect,
+    pub(super) raw: String,
+}
+
+impl SystemOption {
+    /// Takes the option: a text, a list of content blocks as of Anthropic, or an object with
+    /// `parts` as of Gemini; `None`: absent or null.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input`: something else; `limit-exceeded`: more than 192 KiB.
+    pub(super) fn take(fields: &mut JsonFields<'_>) -> Result<Option<Self>> {
+        let Some((value, kind)) = fields.take_any("system") else { return Ok(None) };
+        if value.len() > OPTION_BYTES_MAX {
+            return Err(Error::limit_exceeded(format_args!(
+                "`system` must have at most {OPTION_BYTES_MAX} bytes, got {}; put longer system \
+                 messages at the beginning of `messages`",
+                value.len()
+            )));
+        }
+        let (dialect, name, content) = match kind {
+            JsonKind::Null => return Ok(None),
+            JsonKind::String => {
+                let mut text = String::with_capacity(value.len() + 2);
+                json::write_string(&mut text, &value);
+                (Dialect::Lcm, "content", text)
+            }
+            JsonKind::Array => (Dialect::Anthropic, "content", value.into_owned()),
+            JsonKind::Object => {
+                let mut object = JsonFields::parse_argument("system", &value)?;
+                let parts = object.take_any("parts").filter(|(_, kind)| *kind == JsonKind::Array);
+                let Some((parts, _)) = parts else { return Err(option_error()) };
+                (Dialect::Gemini, "parts", parts.into_owned())
+            }
+            _ => return Err(option_error()),
+        };
+        Ok(Some(Self { dialect, raw: format!("{{\"role\":\"system\",\"{name}\":{content}}}") }))
+    }
+
+    /// Parses the message.
+    ///
+    /// # Errors
+    ///
+    /// `invalid-input`: the dialect has no such content.
+    pub(super) fn read_candidates(&self, call: Call<'_>) -> Result<Vec<AppendCandidate<'_>>> {
+        let parser =
+            CandidateParser { call, dialect: self.dialect.into(), payload_tokens_min: &|_| None };
+        batch::read_candidates(&parser, core::slice::from_ref(&self.raw), false).map_err(|error| {
+            let reason = error.message.strip_prefix("messages[0]: ").unwrap_or(&error.message);
+            Error::new(error.code, format_args!("`system`: {reason}"))
+        })
+    }
+}
+
+fn option_error() -> Error {
+    Error::invalid_input(
+        "`system` must be a text, a list of content blocks, or an object with a list `parts`",
+    )
+}
+
+/// An update of the slot whose records were read.
+pub(super) struct SystemUpdate<'a> {
+    messages: Vec<&'a AppendCandidate<'a>>,
+    /// Number of messages that come from the list, not from the option.
+    of_list: usize,
+    id: [u8; 8],
+    /// The version with this id, which is stored already, and the size of its record in bytes.
+    known: Option<(SystemVersion, u32)>,
+    /// The whole version whose texts the new version may share.
+    shared: Option<(SharedVersion, SystemVersion)>,
+}
+
+impl<'a> SystemUpdate<'a> {
+    /// Reads what the update needs. `given`: the messages of the option, which stand before those
+    /// of the list, `of_list`. `None`: there are no messages, or they say what the newest version
+    /// says.
+    ///
+    /// # Errors
+    ///
+    /// `corrupt`; errors of the store.
+    pub(super) fn prepare(
+        session: &mut StoreSession<'_>,
+        call: Call<'_>,
+        head: &ConversationHead,
+        given: &'a [AppendCandidate<'a>],
+        of_list: &[&'a AppendCandidate<'a>],
+    ) -> Result<Option<Self>> {
+        let hash = |messages: &[&AppendCandidate<'_>]| {
+            hash_version(messages.iter().map(|candidate| &*candidate.entry.said))
+        };
+        let mut messages: Vec<&AppendCandidate<'_>> = given.iter().collect();
+        if messages.is_empty() || hash(&messages) != hash(of_list) {
+            messages.extend(of_list);
+        }
+        let id = hash(&messages);
+        if messages.is_empty() || head.system.is_some_and(|slot| slot.id == id) {
+            return Ok(None);
+        }
+        let of_list = messages.len() - given.len();
+        let mut update = Self { messages, of_list, id, known: None, shared: None };
+        let Some(slot) = head.system else { return Ok(Some(update)) };
+        let key = SystemVersion::key(call.keys, id);
+        if let Some(value) = session.read_one_uncached(key.name())? {
+            update.known = Some((key.decode(&value)?, int::to_u32(value.len())));
+            return Ok(Some(update));
+        }
+        let history = MessageHistory::new(call, head);
+        let Some(newest) = system_slot::read_newest(session, &history)? else {
+            return Ok(Some(update));
+        };
+        update.shared = match newest.shared {
+            None => Some((SharedVersion { id: slot.id, bytes: slot.bytes }, newest)),
+            Some(shared) => {
+                let wanted = [(SystemVersion::key(call.keys, shared.id), shared.bytes)];
+                let base = session.read_immutable_records(&wanted)?.pop();
+                base.map(|base| (shared, base))
+            }
+        };
+        Ok(Some(update))
+    }
+
+    /// Returns the id of the version.
+    pub(super) fn version_id(&self) -> [u8; 8] {
+        self.id
+    }
+
+    /// Returns the number of messages of the list that a new version has.
+    pub(super) fn count_new(&self) -> usize {
+        if self.known.is_some() { 0 } else { self.of_list }
+    }
+
+    /// Adds the writes of the slot, and of the version if it is new, and changes the head.
+    ///
+    /// # Errors
+    ///
+    /// `limit-exceeded`: a record is too large.
+    pub(super) fn write(
+        self,
+        call: Call<'_>,
+        head: &mut ConversationHead,
+        builder: &mut PackBuilder<'_>,
+    ) -> Result<()> {
+        let versions = head.system.map_or(0, |slot| slot.versions);
+        let (tokens, bytes, versions) = match &self.known {
+            Some((version, bytes)) => (version.tokens(), *bytes, versions),
+            None => {
+                let version = self.build_version(head, builder, call.now)?;
+                let key = SystemVersion::key(call.keys, self.id);
+                let bytes = builder.changes_mut().write_record(&key, &version)?;
+                (version.tokens(), bytes, versions + 1)
+            }
+        };
+        let slot = SystemSlot { versions, id: self.id, tokens, bytes };
+        builder.changes_mut().write_record(&SystemSlot::key(call.keys), &slot)?;
+        head.system = Some(slot);
+        Ok(())
+    }
+
+    fn build_version(
+        &self,
+        head: &ConversationHead,
+        builder: &mut PackBuilder<'_>,
+        time: Timestamp,
+    ) -> Result<SystemVersion> {
+        let is_alike = |(_, base): &&(SharedVersion, SystemVersion)| {
+            base.messages.len() == self.messages.len()
+        };
+        let shared = self.shared.as_ref().filter(is_alike);
+        let mut inline = 0;
+        let mut messages = Vec::with_capacity(self.messages.len());
+        for (place, candidate) in self.messages.iter().enumerate() {
+            let (raw, counts) = match builder.put_text(candidate)? {
+                RawText::Inline(text) => {
+                    let base = shared.and_then(|(_, base)| base.messages.get(place));
+                    let counts = base.map_or([0; 2], |base| base.count_shared(&text));
+                    let [before, after] = counts.map(|bytes| int::to_usize(bytes.into()));
+                    let middle = text.get(before..text.len().saturating_sub(after)).unwrap_or("");
+                    if inline + middle.len() > INLINE_BYTES_MAX {
+                        (builder.put_chunks(&text)?, [0; 2])
+                    } else {
+                        inline += middle.len();
+                        (RawText::Inline(middle.into()), counts)
+                    }
+                }
+                chunks => (chunks, [0; 2]),
+            };
+            messages.push(SystemMessage {
+                dialect: candidate.message.dialect,
+                derivation_version: DERIVATION_VERSION,
+                tokens: candidate.message.tokens,
+                shared: counts,
+                raw,
+            });
+        }
+        let has_shared = messages.iter().any(|message| message.shared != [0; 2]);
+        Ok(SystemVersion {
+            number: head.system.map_or(0, |slot| slot.versions) + 1,
+            time,
+            previous: head.system.map(|slot| slot.id),
+            shared: shared.map(|(shared, _)| *shared).filter(|_| has_shared),
+            messages,
+        })
+    }
+}
+
+/// Refuses a call that cuts the system messages which fill the slot: `count` of them are among the
+/// `consumed` messages that the call takes, of `given` messages.
+///
+/// # Errors
+///
+/// `limit-exceeded`: the system messages do not fit one call.
+pub(super) fn ensure_whole(count: usize, consumed: usize, given: usize) -> Result<()> {
+    if count < consumed || consumed == given || count == 0 || count == SYSTEM_MESSAGES_MAX {
+        return Ok(());
+    }
+    Err(Error::limit_exceeded(format_args!(
+        "the system messages at the beginning of `messages` must fit one call, which takes \
+         {consumed} of {given}; stage messages over {} bytes",
+        limits::PACK_BYTES_MAX
+    )))
+}
