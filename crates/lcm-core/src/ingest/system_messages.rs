@@ -15,7 +15,8 @@ use alloc::{format, string::String, vec::Vec};
 
 use crate::storage::{
     call::Call,
-    head::ConversationHead,
+    changes::Changes,
+    head::{ConversationHead, JournalAction, LoadedHead},
     history::MessageHistory,
     pack::RawText,
     records::system_slot::{
@@ -31,6 +32,7 @@ use lcm_text::{
         int,
         json::{self, JsonFields, JsonKind},
         limits,
+        sort::SortedMap,
     },
     types::api::{Dialect, Timestamp},
 };
@@ -164,6 +166,14 @@ fn option_error() -> Error {
     )
 }
 
+/// Number, time and predecessor of a version.
+#[derive(Clone, Copy)]
+pub(super) struct VersionStamp {
+    pub(super) number: u64,
+    pub(super) time: Timestamp,
+    pub(super) previous: Option<[u8; 8]>,
+}
+
 /// An update of the slot whose records were read.
 pub(super) struct SystemUpdate<'a> {
     messages: Vec<&'a AppendCandidate<'a>>,
@@ -174,6 +184,8 @@ pub(super) struct SystemUpdate<'a> {
     known: Option<(SystemVersion, u32)>,
     /// The whole version whose texts the new version may share.
     shared: Option<(SharedVersion, SystemVersion)>,
+    /// Of an imported version; `None`: it follows the newest version now.
+    stamp: Option<VersionStamp>,
 }
 
 impl<'a> SystemUpdate<'a> {
@@ -203,7 +215,7 @@ impl<'a> SystemUpdate<'a> {
             return Ok(None);
         }
         let of_list = messages.len() - given.len();
-        let mut update = Self { messages, of_list, id, known: None, shared: None };
+        let mut update = Self { messages, of_list, id, known: None, shared: None, stamp: None };
         let Some(slot) = head.system else { return Ok(Some(update)) };
         let key = SystemVersion::key(call.keys, id);
         if let Some(value) = session.read_one_uncached(key.name())? {
@@ -223,6 +235,35 @@ impl<'a> SystemUpdate<'a> {
             }
         };
         Ok(Some(update))
+    }
+
+    /// Returns whether the version is stored already.
+    pub(super) fn is_stored(&self) -> bool {
+        self.known.is_some()
+    }
+
+    /// Returns the update with the stamp of an imported version.
+    pub(super) fn with_stamp(self, stamp: VersionStamp) -> Self {
+        Self { stamp: Some(stamp), ..self }
+    }
+
+    /// Commits the update alone.
+    ///
+    /// # Errors
+    ///
+    /// `conflict`; `limit-exceeded`: a record is too large; errors of the store.
+    pub(super) fn commit(
+        self,
+        session: &mut StoreSession<'_>,
+        call: Call<'_>,
+        mut loaded: LoadedHead,
+    ) -> Result<()> {
+        let act = JournalAction::System { version: self.id };
+        let mut changes = Changes::default();
+        let mut builder = PackBuilder::new(call, SortedMap::default(), &mut changes);
+        self.write(call, &mut loaded.head, &mut builder)?;
+        loaded.commit_changes(session, call, act, changes)?;
+        Ok(())
     }
 
     /// Returns the id of the version.
@@ -299,10 +340,16 @@ impl<'a> SystemUpdate<'a> {
             });
         }
         let has_shared = messages.iter().any(|message| message.shared != [0; 2]);
-        Ok(SystemVersion {
+        let stamp = self.stamp.unwrap_or(VersionStamp {
             number: head.system.map_or(0, |slot| slot.versions) + 1,
             time,
             previous: head.system.map(|slot| slot.id),
+        });
+        let VersionStamp { number, time, previous } = stamp;
+        Ok(SystemVersion {
+            number,
+            time,
+            previous,
             shared: shared.map(|(shared, _)| *shared).filter(|_| has_shared),
             messages,
         })

@@ -25,7 +25,9 @@ use crate::storage::{
 use lcm_text::{
     base::{
         error::{Error, Result},
-        hash, int, json, limits,
+        hash, int,
+        json::{self, JsonWriter},
+        limits, sort,
     },
     message::{self, Part, Role, meaning::SaidPart},
     types::api::{Dialect, Timestamp},
@@ -61,6 +63,15 @@ impl SystemSlot {
     /// Returns the key of the slot of a conversation.
     pub(crate) fn key(keys: &ConversationKeys) -> RecordKey<Self> {
         RecordKey::new(keys.system_slot_key())
+    }
+
+    /// Returns id, tokens and number of versions as JSON.
+    pub(crate) fn to_object(self) -> JsonWriter {
+        let mut object = JsonWriter::new_object();
+        object.add_text("id", &format_system_id(self.id));
+        object.add_number("tokens", self.tokens.into());
+        object.add_number("versions", self.versions);
+        object
     }
 }
 
@@ -256,6 +267,43 @@ pub(crate) fn read_newest(
     let Some(slot) = history.head.system else { return Ok(None) };
     let wanted = [(SystemVersion::key(history.keys, slot.id), slot.bytes)];
     Ok(session.read_immutable_records(&wanted)?.pop())
+}
+
+/// Reads all versions with their ids and the sizes of their records: by number, the newest last.
+///
+/// # Errors
+///
+/// `corrupt`: a record is damaged; errors of the store.
+pub(crate) fn list_versions(
+    session: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+) -> Result<Vec<StoredVersion>> {
+    let mut versions = Vec::new();
+    let Some(slot) = history.head.system else { return Ok(versions) };
+    let slot_key = SystemSlot::key(history.keys);
+    let (start, end) = history.keys.record_range("r");
+    session.scan_range(&start, &end, &mut |key, value| {
+        if key != slot_key.name() {
+            let digits = key.get(slot_key.name().len()..).and_then(hash::decode_hex);
+            let id = digits.and_then(|digits| digits.try_into().ok()).unwrap_or_default();
+            let version: SystemVersion = codec::decode(key, value)?;
+            versions.push(StoredVersion { id, bytes: int::to_u32(value.len()), version });
+        }
+        Ok(())
+    })?;
+    sort::sort_by(&mut versions, &mut |left, right| {
+        let place =
+            |stored: &StoredVersion| (stored.id == slot.id, stored.version.number, stored.id);
+        place(left).cmp(&place(right))
+    });
+    Ok(versions)
+}
+
+/// A version with its id and the size of its encoded record in bytes.
+pub(crate) struct StoredVersion {
+    pub(crate) id: [u8; 8],
+    pub(crate) bytes: u32,
+    pub(crate) version: SystemVersion,
 }
 
 /// Formats the printed id of a version.
