@@ -110,6 +110,13 @@ struct AlignedRun {
     anchors: usize,
 }
 
+/// Numbers of first entries and messages among which a run is not looked for.
+#[derive(Clone, Copy, Debug, Default)]
+struct LeadCounts {
+    entries: usize,
+    messages: usize,
+}
+
 impl LineComparison<'_, '_> {
     /// Compares the list with the line.
     ///
@@ -193,11 +200,12 @@ impl LineComparison<'_, '_> {
 
     /// Finds runs at the beginning and the end of list and line.
     fn find_runs(&self, session: &mut StoreSession<'_>, diff: &mut LineDiff) -> Result<()> {
+        let lead = LeadCounts::default();
         let stored = int::to_usize(self.line.count_messages());
-        let prefix = self.match_from(session, 1)?;
+        let prefix = self.match_from(session, lead.entries, int::to_u64(lead.messages) + 1)?;
         let mut begun_anew = AlignedRun::default();
         for position in self.line.list_starts() {
-            let run = self.match_from(session, position)?;
+            let run = self.match_from(session, 0, position)?;
             if run.length > begun_anew.length {
                 begun_anew = run;
             }
@@ -206,33 +214,37 @@ impl LineComparison<'_, '_> {
             let reaches_end = int::to_usize(run.position_first) + run.length == stored + 1;
             run.anchors >= INSIDE_ANCHORS_MIN || (run.length > 0 && reaches_end)
         };
-        if is_proven(&begun_anew) && begun_anew.length >= prefix.length {
+        if is_proven(&begun_anew) && begun_anew.length >= prefix.length + lead.entries {
             diff.found_by = "prefix";
+            diff.positions.fill(None);
             diff.add_run(&begun_anew);
             return Ok(());
         }
-        let AlignedRun { length, anchors, .. } = prefix;
-        diff.is_first_turn = length > 0
-            && anchors + 1 == INSIDE_ANCHORS_MIN
-            && !self.has_user_after(session, int::to_u64(length) + 1)?;
+        diff.is_first_turn = prefix.length > 0
+            && prefix.anchors + 1 == INSIDE_ANCHORS_MIN
+            && !self.has_user_after(session, prefix.position_first + int::to_u64(prefix.length))?;
         if is_proven(&prefix) || diff.is_first_turn {
             diff.found_by = "prefix";
             diff.add_run(&prefix);
             return Ok(());
         }
+        let (length, anchors) = (prefix.length, prefix.anchors);
         // One message may well be said again, so a run at the end counts more than one message at
         // the beginning.
-        let suffix = self.find_suffix_run(session)?;
+        let suffix = self.find_suffix_run(session, lead)?;
         // Elsewhere in the list, the newest messages may well be said again.
-        let is_near = suffix.start <= self.confirmed || suffix.length == stored;
-        let follows_prefix =
-            length > 0 && suffix.start >= length && anchors + suffix.anchors >= INSIDE_ANCHORS_MIN;
+        let is_near = suffix.start <= self.confirmed.max(lead.entries)
+            || suffix.length + lead.messages == stored;
+        let follows_prefix = length > 0
+            && suffix.start >= lead.entries + length
+            && anchors + suffix.anchors >= INSIDE_ANCHORS_MIN;
         let is_suffix = suffix.anchors > 0 && (is_near || follows_prefix);
         let inside = match is_suffix {
             true => suffix,
-            false => self.find_inside_run(session)?,
+            false => self.find_inside_run(session, lead)?,
         };
-        let is_apart = inside.start >= length && inside.position_first > int::to_u64(length);
+        let is_apart = inside.start >= lead.entries + length
+            && inside.position_first > int::to_u64(lead.messages + length);
         if length > 0
             && inside.length > 0
             && is_apart
@@ -248,6 +260,8 @@ impl LineComparison<'_, '_> {
             }
         } else {
             diff.has_short_beginning |= length > 0;
+            diff.positions.fill(None);
+            diff.other_forms.clear();
         }
         Ok(())
     }
@@ -259,15 +273,17 @@ impl LineComparison<'_, '_> {
         Ok(is_more || stored.iter().any(|message| message.role == Role::User))
     }
 
-    /// Matches the list with the line from a position on.
+    /// Matches the entries from index `start` on with the line from a position on.
     fn match_from(
         &self,
         session: &mut StoreSession<'_>,
+        start: usize,
         position_first: u64,
     ) -> Result<AlignedRun> {
+        let entries = self.entries.get(start..).unwrap_or(&[]);
         let MatchedRun { length, anchors } =
-            self.match_messages(session, self.entries, position_first)?;
-        Ok(AlignedRun { start: 0, length, position_first, anchors })
+            self.match_messages(session, entries, position_first)?;
+        Ok(AlignedRun { start, length, position_first, anchors })
     }
 
     /// Compares the entries after the last aligned one with the messages there as other forms of
@@ -366,16 +382,24 @@ impl LineComparison<'_, '_> {
         Ok(runs)
     }
 
-    /// Finds the longest run with an anchor that ends with the newest message of the line. Of
-    /// equally long runs, the run at the start of the list is preferred, then the last run.
-    fn find_suffix_run(&self, session: &mut StoreSession<'_>) -> Result<AlignedRun> {
+    /// Finds the longest run with an anchor that ends with the newest message of the line, after
+    /// the leads. Of equally long runs, the run right after the lead of the list is preferred, then
+    /// the last run.
+    fn find_suffix_run(
+        &self,
+        session: &mut StoreSession<'_>,
+        lead: LeadCounts,
+    ) -> Result<AlignedRun> {
+        let least = lead.entries;
         let (marks, length) = (self.line.newest_marks(), self.line.count_messages());
         let newest = NewestMessages { marks, texts: self.texts, position_last: length };
-        let mut best = AlignedRun::default();
-        for end in (1..=self.entries.len()).rev() {
-            let before = self.entries.get(end - end.min(marks.len())..end).unwrap_or(&[]);
+        let free = int::to_usize(length).saturating_sub(lead.messages);
+        let mut best = AlignedRun { start: least, ..AlignedRun::default() };
+        for end in (least + 1..=self.entries.len()).rev() {
+            let most = free.min(end - least).min(marks.len());
+            let before = self.entries.get(end - most..end).unwrap_or(&[]);
             let run = newest.match_suffix(before);
-            let is_first = run.length == best.length && end == run.length;
+            let is_first = run.length == best.length && end - run.length == least;
             if run.anchors > 0 && (run.length > best.length || is_first) {
                 best = AlignedRun {
                     start: end - run.length,
@@ -386,15 +410,21 @@ impl LineComparison<'_, '_> {
             }
         }
         if best.length == marks.len() {
-            self.extend_run(session, &mut best)?;
+            self.extend_run(session, lead, &mut best)?;
         }
         Ok(best)
     }
 
-    /// Extends a run to the entries before.
-    fn extend_run(&self, session: &mut StoreSession<'_>, run: &mut AlignedRun) -> Result<()> {
-        while run.start > 0 && run.position_first > 1 {
-            let page_first = run.position_first.saturating_sub(64).max(1);
+    /// Extends a run to the entries before, after the leads.
+    fn extend_run(
+        &self,
+        session: &mut StoreSession<'_>,
+        lead: LeadCounts,
+        run: &mut AlignedRun,
+    ) -> Result<()> {
+        let (least, first) = (lead.entries, int::to_u64(lead.messages) + 1);
+        while run.start > least && run.position_first > first {
+            let page_first = run.position_first.saturating_sub(64).max(first);
             let mut stored = self.line.read_page(session, page_first)?;
             stored.truncate(int::to_usize(run.position_first - page_first));
             if page_first + int::to_u64(stored.len()) < run.position_first {
@@ -402,7 +432,7 @@ impl LineComparison<'_, '_> {
                 stored = self.line.read_page(session, run.position_first - 1)?;
                 stored.truncate(1);
             }
-            let before = self.entries.get(..run.start).unwrap_or(&[]);
+            let before = self.entries.get(least..run.start).unwrap_or(&[]);
             let equal = before.iter().rev().zip(stored.iter().rev());
             let equal: Vec<&AlignableEntry> = equal
                 .take_while(|(entry, stored)| stored.matches_entry(entry))
@@ -421,7 +451,11 @@ impl LineComparison<'_, '_> {
 
     /// Finds the longest run that begins among the newest messages and does not reach their end.
     /// The run must have two anchors, and no entry before it that is not confirmed.
-    fn find_inside_run(&self, session: &mut StoreSession<'_>) -> Result<AlignedRun> {
+    fn find_inside_run(
+        &self,
+        session: &mut StoreSession<'_>,
+        lead: LeadCounts,
+    ) -> Result<AlignedRun> {
         let marks = self.line.newest_marks();
         let newest_first = self.line.count_messages() + 1 - int::to_u64(marks.len());
         let mut best = AlignedRun::default();
@@ -430,8 +464,8 @@ impl LineComparison<'_, '_> {
             let MatchedRun { length, anchors } =
                 self.match_messages(session, entries, position_first)?;
             let mut run = AlignedRun { start, length, position_first, anchors };
-            self.extend_run(session, &mut run)?;
-            let is_near = run.start <= self.confirmed;
+            self.extend_run(session, lead, &mut run)?;
+            let is_near = run.start <= self.confirmed.max(lead.entries);
             let is_proven = is_near && run.anchors >= INSIDE_ANCHORS_MIN;
             if is_proven && run.length > best.length {
                 best = run;

@@ -120,8 +120,7 @@ pub(super) fn align_list(
     };
     let mut decision = request.decide_list(session)?;
     let of_lead = LeadRequest { line: &line, diff: &diff, entries: leading, has_no_message };
-    let outcome = of_lead.decide_lead(session)?;
-    decision.outcomes.splice(..0, leading.iter().map(|_| outcome));
+    decision.outcomes.splice(..0, of_lead.decide_lead(session)?);
     Ok(decision)
 }
 

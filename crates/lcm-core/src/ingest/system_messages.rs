@@ -6,7 +6,7 @@
 //! | list | its leading system messages |
 //! |---|---|
 //! | begins the conversation, or its first session after a new one | fill the slot |
-//! | has messages that are stored | fill the slot, unless they stand before these messages, too |
+//! | has messages that are stored | fill the slot, but the last of them may be messages before these |
 //! | has none, and they equal the newest version | fill the slot, which stays as it is |
 //! | has none, and they say something else | become messages of the sequence |
 //! | has nothing but system messages | become messages of the sequence |
@@ -61,46 +61,47 @@ pub(super) struct LeadRequest<'a, 'b> {
 }
 
 impl LeadRequest<'_, '_> {
-    /// Decides what becomes of all of them.
+    /// Decides what becomes of each.
     ///
     /// # Errors
     ///
     /// Errors of the store; `corrupt`.
-    pub(super) fn decide_lead(&self, session: &mut StoreSession<'_>) -> Result<EntryOutcome> {
+    pub(super) fn decide_lead(&self, session: &mut StoreSession<'_>) -> Result<Vec<EntryOutcome>> {
+        let mut outcomes = alloc::vec![EntryOutcome::Stored; self.entries.len()];
         let slot = self.line.message_history().head.system;
-        let id = hash_version(self.entries.iter().map(|entry| &*entry.said));
-        let is_newest = slot.is_some_and(|slot| slot.id == id);
-        if is_newest || self.entries.is_empty() {
-            return Ok(EntryOutcome::Stored);
+        let is_newest = |entries: &[&TranscriptEntry]| {
+            let id = hash_version(entries.iter().map(|entry| &*entry.said));
+            slot.is_some_and(|slot| slot.id == id)
+        };
+        let is_apart = self.diff.found_by == "none" && !self.has_no_message;
+        if is_apart && !is_newest(self.entries) {
+            outcomes.fill(EntryOutcome::New);
+            return Ok(outcomes);
         }
-        if self.has_no_message {
-            return Ok(EntryOutcome::System);
+        let count = self.entries.len() - self.count_in_line(session)?;
+        let filling = self.entries.get(..count).unwrap_or(&[]);
+        if !is_newest(filling) {
+            outcomes.iter_mut().take(count).for_each(|it| *it = EntryOutcome::System);
         }
-        if self.diff.found_by == "none" {
-            return Ok(EntryOutcome::New);
-        }
-        Ok(match self.stands_in_line(session)? {
-            true => EntryOutcome::Stored,
-            false => EntryOutcome::System,
-        })
+        Ok(outcomes)
     }
 
-    /// Returns whether the messages of the line before the first entry after the lead are the lead.
-    fn stands_in_line(&self, session: &mut StoreSession<'_>) -> Result<bool> {
+    /// Counts the last entries that are the messages of the line before the first entry after the
+    /// lead; 0: the list begins with that entry, apart from its system messages.
+    fn count_in_line(&self, session: &mut StoreSession<'_>) -> Result<usize> {
         let position = self.diff.positions.first().copied().flatten();
-        let count = int::to_u64(self.entries.len());
-        let Some(first) = position.and_then(|position| position.checked_sub(count)) else {
-            return Ok(false);
-        };
-        if first == 0 {
-            return Ok(false);
-        }
-        let seqs: Vec<u64> = (first..first + count).map(|at| self.line.seq_at(at)).collect();
+        let is_start =
+            |position: &u64| self.diff.accepted > 0 || self.line.list_starts().contains(position);
+        let Some(position) = position.filter(|position| !is_start(position)) else { return Ok(0) };
+        let most = int::to_u64(self.entries.len()).min(position.saturating_sub(1));
+        let seqs: Vec<u64> =
+            (position - most..position).map(|position| self.line.seq_at(position)).collect();
         let stored = self.line.read_stored(session, &seqs)?;
-        let is_same = |(entry, stored): (&&TranscriptEntry, &ComparedMessage)| {
+        let pairs = self.entries.iter().rev().zip(stored.iter().rev());
+        let is_same = |(entry, stored): &(&&TranscriptEntry, &ComparedMessage)| {
             entry.mark.says_the_same(&stored.mark)
         };
-        Ok(self.entries.iter().zip(&stored).all(is_same))
+        Ok(pairs.take_while(is_same).count())
     }
 }
 
