@@ -27,16 +27,16 @@ use crate::{
 };
 
 use super::{
-    append_options::parse_append_extra,
+    append_options::{AppendExtra, parse_append_extra},
     batch::{self, AppendCandidate, CandidateParser, StagedUploads},
     commit::{AppendCommit, ReceiptCounts, UnchangedAppend, join_family},
     idempotency::IdempotencyKey,
     list_batch::{AppendPlan, ListBatch},
     list_decision::SeenMessages,
     new_messages::select_new,
-    replay::{add_replay_warnings, ensure_no_replay},
+    replay::add_replay_warnings,
     stored_state::StoredState,
-    system_messages::{self, SystemUpdate},
+    system_messages::{FillingMessages, SystemOption},
 };
 
 /// Stores the new messages of a batch; `options.append_mode` decides which messages are new.
@@ -60,19 +60,17 @@ pub(crate) fn append(
     let payload_tokens_min = |_| Some(call.config.large_payload_tokens_min);
     let parser = CandidateParser { call, dialect, payload_tokens_min: &payload_tokens_min };
     let mut candidates = batch::read_candidates(&parser, list, options.partial)?;
-    let given = extra.system.as_ref().map(|system| system.read_candidates(call)).transpose()?;
-    let given = given.unwrap_or_default();
+    let given = SystemOption::read_candidates(extra.system.as_ref(), call)?;
     let mut reads = RecordReads::default();
     let slots = add_uploads(&mut reads, call, &candidates);
     let manifest = reads.add_record(IndexManifest::key(call.keys));
     let withdrawals = reads.add_record(Withdrawals::key(call.keys));
     let (mut loaded, values) = LoadedHead::open_with_records(session, call, &reads)?;
-    let family = extra.family.as_deref();
-    if let Some(receipt) = skip_session(session, call, &loaded, family, candidates.len())? {
+    if let Some(receipt) = skip_session(session, call, &loaded, &extra, candidates.len())? {
         return Ok(receipt);
     }
     session_rules::ensure_not_archived(session, &loaded.head)?;
-    let changes = join_family(&mut loaded, call, family)?;
+    let changes = join_family(&mut loaded, call, extra.family.as_deref())?;
     let mut index_maintenance =
         IndexMaintenance::from_manifest(call.keys, values.decode(&manifest)?);
     let staged = StagedUploads { slots: &slots, values: &values, is_partial: options.partial };
@@ -83,8 +81,7 @@ pub(crate) fn append(
     // The first attempt of a repeated call moved the revision, so the check is left out.
     if consumed > 0 && repeated == consumed {
         let seen = SeenMessages::from_caller(extra.seq_seen, loaded.head.messages);
-        let unchanged = UnchangedAppend { skipped: consumed, seen, warnings: Vec::new() };
-        return unchanged.finish(session, call, loaded, changes);
+        return UnchangedAppend::new(consumed, seen).finish(session, call, loaded, changes);
     }
     ensure_revision(&loaded.head, extra.revision)?;
     let mut stored =
@@ -97,19 +94,17 @@ pub(crate) fn append(
         }
         AppendMode::New => extra.build_plan(repeated, &candidates, &loaded.head, withdrawals),
     };
-    system_messages::ensure_whole(system.len(), candidates.len(), messages.len())?;
-    let of_list: Vec<&AppendCandidate<'_>> =
-        system.iter().filter_map(|index| candidates.get(*index)).collect();
-    let system = SystemUpdate::prepare(session, call, &loaded.head, &given, &of_list)?;
+    let filling = FillingMessages { given: &given, candidates: &candidates, indexes: &system };
+    filling.ensure_whole(messages.len())?;
+    let system = filling.prepare_update(session, call, &loaded.head)?;
     let mut decision = select_new(&loaded.head, &candidates, &mut stored.identities, &places);
     decision.warnings = notices;
-    add_replay_warnings(call.config, &extra, &candidates, &mut decision);
+    add_replay_warnings(call.config, &extra, &candidates, &mut decision)?;
     if decision.new_messages.is_empty() && line.change.is_none() && system.is_none() {
-        let (seen, warnings) = (line.seen, decision.warnings);
-        let unchanged = UnchangedAppend { skipped: consumed, seen, warnings };
+        let unchanged = UnchangedAppend::new(consumed, line.seen);
+        let unchanged = UnchangedAppend { warnings: decision.warnings, ..unchanged };
         return unchanged.finish(session, call, loaded, changes);
     }
-    ensure_no_replay(extra.refuse_replay, &decision)?;
     let batch_record = Some(key.to_batch_record(consumed));
     AppendCommit {
         dialect,
@@ -143,9 +138,10 @@ fn skip_session(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
     loaded: &LoadedHead,
-    family: Option<&str>,
+    extra: &AppendExtra,
     count: usize,
 ) -> Result<Option<Receipt>> {
+    let family = extra.family.as_deref();
     let reason = session_rules::find_skip_reason(session, call, &loaded.head, family)?;
     Ok(reason.map(|reason| {
         let warnings = Vec::from([session_rules::build_skip_warning(reason)]);

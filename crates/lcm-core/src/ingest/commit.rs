@@ -26,7 +26,7 @@ use super::{
     list_decision::SeenMessages,
     new_messages::{AppendDecision, NewCandidate},
     stored_state::StoredState,
-    system_messages::SystemUpdate,
+    system_messages::{self, SystemUpdate},
     warnings,
 };
 
@@ -84,11 +84,10 @@ impl AppendCommit<'_> {
                 tokens_before_line = head.raw_tokens;
             }
         }
-        let filled = self.system.as_ref().map_or(0, SystemUpdate::count_new);
-        let version = self.system.as_ref().map(SystemUpdate::version_id);
-        if let Some(system) = self.system {
-            system.write(call, head, &mut builder)?;
-        }
+        let filled = match self.system {
+            Some(system) => system.write(call, head, &mut builder)?,
+            None => 0,
+        };
         let packs = builder.finish()?;
         head.packs.extend(packs);
         self.index_maintenance.append_messages(head, &new, changes.puts_mut())?;
@@ -104,10 +103,8 @@ impl AppendCommit<'_> {
                 prepared.apply(call, head, new, &mut changes)?;
                 JournalAction::Branch { seq_first, count: new_counts, before }
             }
-            None if count == 0 => match version {
-                Some(version) => JournalAction::System { version },
-                None => JournalAction::Append { seq_first, count: 0 },
-            },
+            // Without a new message the slot of system messages changes.
+            None if count == 0 => system_messages::build_action(head),
             None => {
                 head.context.append_messages(seq_first, count, tokens_before, tokens);
                 JournalAction::Append { seq_first, count: new_counts }
@@ -116,11 +113,8 @@ impl AppendCommit<'_> {
         remember_batch(head, self.batch_record);
         let seq_seen = seen.seq_after(head.messages);
         if new_counts > 0 {
-            remember_start(
-                head,
-                start,
-                seq_first + int::to_u64(revisions + self.decision.count_lead(self.candidates)),
-            );
+            let skipped = revisions + self.decision.count_lead(self.candidates);
+            remember_start(head, start, seq_first + int::to_u64(skipped));
         }
         if let Some(hash) = list_hash {
             remember_list(head, hash, seq_seen);
@@ -177,6 +171,11 @@ pub(super) struct UnchangedAppend {
 }
 
 impl UnchangedAppend {
+    /// Creates the result of a call without warnings.
+    pub(super) fn new(skipped: u32, seen: SeenMessages) -> Self {
+        Self { skipped, seen, warnings: Vec::new() }
+    }
+
     /// Returns the receipt. Commits the join of a family first, if there is one and the
     /// conversation exists.
     ///

@@ -84,7 +84,8 @@ pub(crate) fn import_system(
     if candidates.iter().any(|candidate| candidate.message.role != Role::System) {
         return Err(Error::invalid_input("a version of the system messages must have no other"));
     }
-    let Some(update) = SystemUpdate::prepare(session, call, &loaded.head, &candidates, &[])? else {
+    let messages = candidates.iter().collect();
+    let Some(update) = SystemUpdate::prepare(session, call, &loaded.head, messages, 0)? else {
         return Ok(());
     };
     if update.is_stored() {

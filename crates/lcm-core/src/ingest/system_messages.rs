@@ -146,15 +146,19 @@ impl SystemOption {
         Ok(Some(Self { dialect, raw: format!("{{\"role\":\"system\",\"{name}\":{content}}}") }))
     }
 
-    /// Parses the message.
+    /// Parses the message of an option; empty: the option is not given.
     ///
     /// # Errors
     ///
     /// `invalid-input`: the dialect has no such content.
-    pub(super) fn read_candidates(&self, call: Call<'_>) -> Result<Vec<AppendCandidate<'_>>> {
+    pub(super) fn read_candidates<'a>(
+        option: Option<&'a Self>,
+        call: Call<'_>,
+    ) -> Result<Vec<AppendCandidate<'a>>> {
+        let Some(Self { dialect, raw }) = option else { return Ok(Vec::new()) };
         let parser =
-            CandidateParser { call, dialect: self.dialect.into(), payload_tokens_min: &|_| None };
-        batch::read_candidates(&parser, core::slice::from_ref(&self.raw), false).map_err(|error| {
+            CandidateParser { call, dialect: (*dialect).into(), payload_tokens_min: &|_| None };
+        batch::read_candidates(&parser, core::slice::from_ref(raw), false).map_err(|error| {
             let reason = error.message.strip_prefix("messages[0]: ").unwrap_or(&error.message);
             Error::new(error.code, format_args!("`system`: {reason}"))
         })
@@ -190,9 +194,8 @@ pub(super) struct SystemUpdate<'a> {
 }
 
 impl<'a> SystemUpdate<'a> {
-    /// Reads what the update needs. `given`: the messages of the option, which stand before those
-    /// of the list, `of_list`. `None`: there are no messages, or they say what the newest version
-    /// says.
+    /// Reads what an update to these messages needs, of which the last `of_list` come from the
+    /// list. `None`: there are no messages, or they say what the newest version says.
     ///
     /// # Errors
     ///
@@ -201,21 +204,13 @@ impl<'a> SystemUpdate<'a> {
         session: &mut StoreSession<'_>,
         call: Call<'_>,
         head: &ConversationHead,
-        given: &'a [AppendCandidate<'a>],
-        of_list: &[&'a AppendCandidate<'a>],
+        messages: Vec<&'a AppendCandidate<'a>>,
+        of_list: usize,
     ) -> Result<Option<Self>> {
-        let hash = |messages: &[&AppendCandidate<'_>]| {
-            hash_version(messages.iter().map(|candidate| &*candidate.entry.said))
-        };
-        let mut messages: Vec<&AppendCandidate<'_>> = given.iter().collect();
-        if messages.is_empty() || hash(&messages) != hash(of_list) {
-            messages.extend(of_list);
-        }
-        let id = hash(&messages);
+        let id = hash_candidates(&messages);
         if messages.is_empty() || head.system.is_some_and(|slot| slot.id == id) {
             return Ok(None);
         }
-        let of_list = messages.len() - given.len();
         let mut update = Self { messages, of_list, id, known: None, shared: None, stamp: None };
         let Some(slot) = head.system else { return Ok(Some(update)) };
         let key = SystemVersion::key(call.keys, id);
@@ -259,25 +254,16 @@ impl<'a> SystemUpdate<'a> {
         call: Call<'_>,
         mut loaded: LoadedHead,
     ) -> Result<()> {
-        let act = JournalAction::System { version: self.id };
         let mut changes = Changes::default();
         let mut builder = PackBuilder::new(call, SortedMap::default(), &mut changes);
         self.write(call, &mut loaded.head, &mut builder)?;
+        let act = build_action(&loaded.head);
         loaded.commit_changes(session, call, act, changes)?;
         Ok(())
     }
 
-    /// Returns the id of the version.
-    pub(super) fn version_id(&self) -> [u8; 8] {
-        self.id
-    }
-
-    /// Returns the number of messages of the list that a new version has.
-    pub(super) fn count_new(&self) -> usize {
-        if self.known.is_some() { 0 } else { self.of_list }
-    }
-
-    /// Adds the writes of the slot, and of the version if it is new, and changes the head.
+    /// Adds the writes of the slot, and of the version if it is new, and changes the head. Returns
+    /// the number of messages of the list that a new version has.
     ///
     /// # Errors
     ///
@@ -287,7 +273,7 @@ impl<'a> SystemUpdate<'a> {
         call: Call<'_>,
         head: &mut ConversationHead,
         builder: &mut PackBuilder<'_>,
-    ) -> Result<()> {
+    ) -> Result<usize> {
         let versions = head.system.map_or(0, |slot| slot.versions);
         let (tokens, bytes, versions) = match &self.known {
             Some((version, bytes)) => (version.tokens(), *bytes, versions),
@@ -301,7 +287,7 @@ impl<'a> SystemUpdate<'a> {
         let slot = SystemSlot { versions, id: self.id, tokens, bytes };
         builder.changes_mut().write_record(&SystemSlot::key(call.keys), &slot)?;
         head.system = Some(slot);
-        Ok(())
+        Ok(if self.known.is_some() { 0 } else { self.of_list })
     }
 
     fn build_version(
@@ -357,19 +343,61 @@ impl<'a> SystemUpdate<'a> {
     }
 }
 
-/// Refuses a call that cuts the system messages which fill the slot: `count` of them are among the
-/// `consumed` messages that the call takes, of `given` messages.
-///
-/// # Errors
-///
-/// `limit-exceeded`: the system messages do not fit one call.
-pub(super) fn ensure_whole(count: usize, consumed: usize, given: usize) -> Result<()> {
-    if count < consumed || consumed == given || count == 0 || count == SYSTEM_MESSAGES_MAX {
-        return Ok(());
+/// Returns the action of a commit that changes the slot and stores no message.
+pub(super) fn build_action(head: &ConversationHead) -> JournalAction {
+    JournalAction::System { version: head.system.map_or([0; 8], |slot| slot.id) }
+}
+
+fn hash_candidates(messages: &[&AppendCandidate<'_>]) -> [u8; 8] {
+    hash_version(messages.iter().map(|candidate| &*candidate.entry.said))
+}
+
+/// The messages of a call that fill the slot.
+pub(super) struct FillingMessages<'a> {
+    /// Those of the option `system`, which stand before those of the list.
+    pub(super) given: &'a [AppendCandidate<'a>],
+    pub(super) candidates: &'a [AppendCandidate<'a>],
+    /// Indexes of the candidates that fill the slot.
+    pub(super) indexes: &'a [usize],
+}
+
+impl<'a> FillingMessages<'a> {
+    /// Refuses a call that takes only the first of the system messages of a list of `count`
+    /// messages.
+    ///
+    /// # Errors
+    ///
+    /// `limit-exceeded`: the system messages do not fit one call.
+    pub(super) fn ensure_whole(&self, count: usize) -> Result<()> {
+        let (taken, filling) = (self.candidates.len(), self.indexes.len());
+        if filling < taken || taken == count || [0, SYSTEM_MESSAGES_MAX].contains(&filling) {
+            return Ok(());
+        }
+        Err(Error::limit_exceeded(format_args!(
+            "the system messages at the beginning of `messages` must fit one call, which takes \
+             {taken} of {count}; stage messages over {} bytes",
+            limits::PACK_BYTES_MAX
+        )))
     }
-    Err(Error::limit_exceeded(format_args!(
-        "the system messages at the beginning of `messages` must fit one call, which takes \
-         {consumed} of {given}; stage messages over {} bytes",
-        limits::PACK_BYTES_MAX
-    )))
+
+    /// Reads what the update of the slot needs; `None`: the slot stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// `corrupt`; errors of the store.
+    pub(super) fn prepare_update(
+        &self,
+        session: &mut StoreSession<'_>,
+        call: Call<'_>,
+        head: &ConversationHead,
+    ) -> Result<Option<SystemUpdate<'a>>> {
+        let of_list = self.indexes.iter().filter_map(|index| self.candidates.get(*index));
+        let of_list: Vec<&AppendCandidate<'_>> = of_list.collect();
+        let mut messages: Vec<&AppendCandidate<'_>> = self.given.iter().collect();
+        if messages.is_empty() || hash_candidates(&messages) != hash_candidates(&of_list) {
+            messages.extend(&of_list);
+        }
+        let count = messages.len() - self.given.len();
+        SystemUpdate::prepare(session, call, head, messages, count)
+    }
 }
