@@ -22,8 +22,9 @@ use lcm_text::base::{error::Result, int};
 
 use super::{
     alignment::AlignableEntry,
+    line_change::ListStart,
     line_diff::{LineComparison, LineDiff},
-    list_decision::{LineRequest, ListDecision},
+    list_decision::{EntryOutcome, LineRequest, ListDecision},
     stored_line::StoredLine,
     system_messages::LeadRequest,
     transcript::TranscriptEntry,
@@ -119,6 +120,10 @@ pub(super) fn align_list(
         seq_seen: list.seq_seen,
     };
     let mut decision = request.decide_list(session)?;
+    // A list of a system message and one other is no single message.
+    if lead > 0 && decision.found_by == "none" && decision.outcomes.contains(&EntryOutcome::New) {
+        decision.start = ListStart::Unplaced;
+    }
     let of_lead = LeadRequest { line: &line, diff: &diff, entries: leading, has_no_message };
     decision.outcomes.splice(..0, of_lead.decide_lead(session)?);
     Ok(decision)
