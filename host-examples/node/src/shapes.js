@@ -32,6 +32,9 @@ export const SHAPES = {
   FocusBrief: [
     ["id", "id"], ["seqLast", "seq_last"], ["createdAt", "created_at"], ["tokens", "tokens"],
   ],
+  SystemSlot: [
+    ["id", "id"], ["tokens", "tokens"], ["versions", "versions"],
+  ],
   UsageTotals: [
     ["turns", "turns", "UsageSum"], ["summaries", "summaries", "UsageSum"],
   ],
@@ -110,6 +113,12 @@ export const SHAPES = {
     ["line", "line"], ["byte", "byte"], ["score", "score"], ["snippet", "snippet"],
     ["snippetParts", "snippet_parts"],
   ],
+  SystemMatch: [
+    ["type", "type"], ["kind", "kind"], ["id", "id"], ["entryId", "entry_id"],
+    ["conversation", "conversation"], ["seq", "seq"], ["role", "role"], ["createdAt", "created_at"],
+    ["earliestAt", "earliest_at"], ["latestAt", "latest_at"], ["depth", "depth"],
+    ["score", "score"], ["snippet", "snippet"], ["snippetParts", "snippet_parts"],
+  ],
   NeighbourMessage: [
     ["id", "id"], ["seq", "seq"], ["role", "role"], ["createdAt", "created_at"],
     ["snippet", "snippet"],
@@ -134,12 +143,13 @@ export const SHAPES = {
     ["grant", "grant", "GrantCharge"], ["id", "id"], ["kind", "kind"], ["latestAt", "latest_at"],
     ["level", "level"], ["lines", "lines"], ["messageId", "message_id"],
     ["messageIds", "message_ids"], ["messageTokens", "message_tokens"], ["messages", "messages"],
-    ["mime", "mime"], ["model", "model"], ["name", "name"], ["promptVersion", "prompt_version"],
-    ["raw", "raw"], ["role", "role"], ["seq", "seq"], ["seqFirst", "seq_first"],
-    ["seqLast", "seq_last"], ["sourceIds", "source_ids"], ["sourceTokens", "source_tokens"],
-    ["startByte", "start_byte"], ["subtree", "subtree", "ReadCost"],
-    ["subtreeComplete", "subtree_complete"], ["summaries", "summaries"], ["text", "text"],
-    ["tokens", "tokens"], ["truncated", "truncated"], ["trust", "trust"],
+    ["mime", "mime"], ["model", "model"], ["name", "name"], ["newest", "newest"],
+    ["previous", "previous"], ["promptVersion", "prompt_version"], ["raw", "raw"], ["role", "role"],
+    ["seq", "seq"], ["seqFirst", "seq_first"], ["seqLast", "seq_last"], ["sourceIds", "source_ids"],
+    ["sourceTokens", "source_tokens"], ["startByte", "start_byte"],
+    ["subtree", "subtree", "ReadCost"], ["subtreeComplete", "subtree_complete"],
+    ["summaries", "summaries"], ["system", "system", "SystemSlot"], ["text", "text"],
+    ["tokens", "tokens"], ["truncated", "truncated"], ["trust", "trust"], ["version", "version"],
   ],
   SummaryDescription: [
     ["id", "id"], ["kind", "kind"], ["depth", "depth"], ["level", "level"],
@@ -164,10 +174,16 @@ export const SHAPES = {
     ["truncated", "truncated"], ["startByte", "start_byte"], ["endByte", "end_byte"],
     ["messageId", "message_id"], ["seq", "seq"], ["grant", "grant", "GrantCharge"],
   ],
+  SystemDescription: [
+    ["id", "id"], ["kind", "kind"], ["version", "version"], ["newest", "newest"],
+    ["previous", "previous"], ["createdAt", "created_at"], ["messages", "messages"],
+    ["text", "text"], ["tokens", "tokens"], ["grant", "grant", "GrantCharge"],
+  ],
   ConversationDescription: [
     ["id", "id"], ["kind", "kind"], ["messages", "messages"], ["messageTokens", "message_tokens"],
-    ["contextTokens", "context_tokens"], ["summaries", "summaries"], ["earliestAt", "earliest_at"],
-    ["latestAt", "latest_at"], ["family", "family"], ["archived", "archived", "ArchiveState"],
+    ["contextTokens", "context_tokens"], ["summaries", "summaries"],
+    ["system", "system", "SystemSlot"], ["earliestAt", "earliest_at"], ["latestAt", "latest_at"],
+    ["family", "family"], ["archived", "archived", "ArchiveState"],
     ["subtree", "subtree", "ReadCost"], ["subtreeComplete", "subtree_complete"],
     ["grant", "grant", "GrantCharge"],
   ],
@@ -233,7 +249,7 @@ export const SHAPES = {
     ["focus", "focus", "FocusBrief"], ["freshTail", "fresh_tail", "FreshTail"],
     ["ledger", "ledger", "SummaryLedger"], ["messageTokens", "message_tokens"],
     ["messages", "messages"], ["revision", "revision"], ["summaries", "summaries", "DepthCount"],
-    ["usage", "usage", "UsageTotals"],
+    ["system", "system", "SystemSlot"], ["usage", "usage", "UsageTotals"],
   ],
   StoreStatus: [
     ["conversations", "conversations"], ["entries", "entries"], ["bytes", "bytes", "ByteUsage"],
@@ -246,12 +262,12 @@ export const SHAPES = {
   ConversationStatus: [
     ["conversation", "conversation"], ["revision", "revision"], ["messages", "messages"],
     ["messageTokens", "message_tokens"], ["summaries", "summaries", "DepthCount"],
-    ["context", "context", "ContextSize"], ["compressionRatio", "compression_ratio"],
-    ["freshTail", "fresh_tail", "FreshTail"], ["debt", "debt", "DeferredCompaction"],
-    ["usage", "usage", "UsageTotals"], ["ledger", "ledger", "SummaryLedger"],
-    ["calibrations", "calibrations", "Calibration"], ["focus", "focus", "FocusBrief"],
-    ["breakers", "breakers", "ModelBreaker"], ["family", "family"],
-    ["archived", "archived", "ArchiveState"],
+    ["system", "system", "SystemSlot"], ["context", "context", "ContextSize"],
+    ["compressionRatio", "compression_ratio"], ["freshTail", "fresh_tail", "FreshTail"],
+    ["debt", "debt", "DeferredCompaction"], ["usage", "usage", "UsageTotals"],
+    ["ledger", "ledger", "SummaryLedger"], ["calibrations", "calibrations", "Calibration"],
+    ["focus", "focus", "FocusBrief"], ["breakers", "breakers", "ModelBreaker"],
+    ["family", "family"], ["archived", "archived", "ArchiveState"],
   ],
   DepthCount: [
     ["depth", "depth"], ["count", "count"], ["tokens", "tokens"],
@@ -371,11 +387,12 @@ export const SHAPES = {
   ],
   IngestOptions: [
     ["now", "now"], ["dialect", "dialect"], ["refuseReplay", "refuse_replay"], ["family", "family"],
-    ["seqSeen", "seq_seen"],
+    ["seqSeen", "seq_seen"], ["system", "system"],
   ],
   AppendOptions: [
     ["now", "now"], ["dialect", "dialect"], ["refuseReplay", "refuse_replay"], ["family", "family"],
-    ["seqSeen", "seq_seen"], ["appendMode", "append_mode"], ["repeat", "repeat"],
+    ["seqSeen", "seq_seen"], ["system", "system"], ["appendMode", "append_mode"],
+    ["repeat", "repeat"],
   ],
   EvaluateOptions: [
     ["now", "now"], ["budget", "budget"], ["mode", "mode"], ["force", "force"],
@@ -393,7 +410,7 @@ export const SHAPES = {
     ["retries", "retries"], ["timeoutMs", "timeout_ms"], ["signal", "signal"],
     ["requestsMax", "requests_max"], ["leaseMs", "lease_ms"], ["dialect", "dialect"],
     ["refuseReplay", "refuse_replay"], ["family", "family"], ["seqSeen", "seq_seen"],
-    ["appendMode", "append_mode"], ["repeat", "repeat"], ["defer", "defer"],
+    ["system", "system"], ["appendMode", "append_mode"], ["repeat", "repeat"], ["defer", "defer"],
   ],
   CompactReport: [
     ["status", "status"], ["reason", "reason"], ["completions", "completions"],

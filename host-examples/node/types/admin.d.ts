@@ -11,6 +11,7 @@ import type {
   Level,
   StoredMessage,
   SummaryKind,
+  SystemSlot,
   UsageTotals,
 } from "../types.js";
 
@@ -61,6 +62,8 @@ export interface ConversationStatus {
   messageTokens: number;
   /** Summaries by depth. */
   summaries: DepthCount[];
+  /** The system messages of the conversation; null: there are none. */
+  system: SystemSlot | null;
   /** Size of the stored context. */
   context: ContextSize;
   /**

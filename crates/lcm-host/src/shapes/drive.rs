@@ -66,6 +66,11 @@ pub struct AppendTask {
     /// `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seq_seen: Option<u64>,
+    /// System prompt that the host hands over beside the messages, which fills the slot of system
+    /// messages: a text, a list of content blocks, or an object with `parts`; absent or null: the
+    /// leading system messages of the list may fill the slot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system: Option<Value>,
 }
 
 /// Stores the missing messages of a whole transcript, in calls of bounded size.
@@ -113,6 +118,11 @@ pub struct IngestTask {
     /// `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seq_seen: Option<u64>,
+    /// System prompt that the host hands over beside the messages, which fills the slot of system
+    /// messages: a text, a list of content blocks, or an object with `parts`; absent or null: the
+    /// leading system messages of the list may fill the slot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system: Option<Value>,
 }
 
 /// Compacts until nothing is due.
