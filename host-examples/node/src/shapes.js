@@ -144,9 +144,9 @@ export const SHAPES = {
     ["level", "level"], ["lines", "lines"], ["messageId", "message_id"],
     ["messageIds", "message_ids"], ["messageTokens", "message_tokens"], ["messages", "messages"],
     ["mime", "mime"], ["model", "model"], ["name", "name"], ["newest", "newest"],
-    ["previous", "previous"], ["promptVersion", "prompt_version"], ["raw", "raw"], ["role", "role"],
-    ["seq", "seq"], ["seqFirst", "seq_first"], ["seqLast", "seq_last"], ["sourceIds", "source_ids"],
-    ["sourceTokens", "source_tokens"], ["startByte", "start_byte"],
+    ["previousId", "previous_id"], ["promptVersion", "prompt_version"], ["raw", "raw"],
+    ["role", "role"], ["seq", "seq"], ["seqFirst", "seq_first"], ["seqLast", "seq_last"],
+    ["sourceIds", "source_ids"], ["sourceTokens", "source_tokens"], ["startByte", "start_byte"],
     ["subtree", "subtree", "ReadCost"], ["subtreeComplete", "subtree_complete"],
     ["summaries", "summaries"], ["system", "system", "SystemSlot"], ["text", "text"],
     ["tokens", "tokens"], ["truncated", "truncated"], ["trust", "trust"], ["version", "version"],
@@ -176,7 +176,7 @@ export const SHAPES = {
   ],
   SystemDescription: [
     ["id", "id"], ["kind", "kind"], ["version", "version"], ["newest", "newest"],
-    ["previous", "previous"], ["createdAt", "created_at"], ["messages", "messages"],
+    ["previousId", "previous_id"], ["createdAt", "created_at"], ["messages", "messages"],
     ["text", "text"], ["tokens", "tokens"], ["grant", "grant", "GrantCharge"],
   ],
   ConversationDescription: [

@@ -381,7 +381,7 @@ export interface SystemDescription {
   /** Whether the version is the newest, which belongs to every context. */
   newest: boolean;
   /** Id of the version that was the newest before; null: there was none. */
-  previous: string | null;
+  previousId: string | null;
   /** Time of the call that stored the version. */
   createdAt: string;
   /** Number of system messages. */

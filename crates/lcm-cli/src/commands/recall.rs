@@ -55,7 +55,7 @@ const DESCRIBED: [&str; 33] = [
     "derived_ids",
     "version",
     "newest",
-    "previous",
+    "previous_id",
 ];
 
 /// Parses the JSON result of `function`.

@@ -169,7 +169,7 @@ fn describe_system(fields: &mut JsonFields<'_>, id: &str, out: &mut String) -> S
         fields.take_text("created_at"),
         fields.take_u64("tokens"),
     ));
-    if let Some(previous) = fields.take_optional_text("previous") {
+    if let Some(previous) = fields.take_optional_text("previous_id") {
         out.push_str(&format!("The version before: {previous}\n"));
     }
     fields.take_text("text")

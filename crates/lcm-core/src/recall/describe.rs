@@ -318,7 +318,7 @@ fn describe_system(
     w.add_number("messages", int::to_u64(version.messages.len()));
     w.add_flag("newest", loaded.head.system.is_some_and(|slot| slot.id == id));
     let previous = version.previous.map(system_slot::format_system_id);
-    w.add_optional_text("previous", previous.as_deref());
+    w.add_optional_text("previous_id", previous.as_deref());
     w.add_text("text", shown);
     w.add_number("tokens", version.tokens().into());
     w.add_number("version", version.number);

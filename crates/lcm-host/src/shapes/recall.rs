@@ -531,7 +531,7 @@ pub struct SystemDescription {
     pub newest: bool,
     /// Id of the version that was the newest before; null: there was none.
     #[serde(deserialize_with = "Option::deserialize")]
-    pub previous: Option<String>,
+    pub previous_id: Option<String>,
     /// Time of the call that stored the version.
     pub created_at: String,
     /// Number of system messages.

@@ -390,7 +390,7 @@ class SystemDescription(TypedDict):
     """Number of the version, from 1."""
     newest: bool
     """Whether the version is the newest, which belongs to every context."""
-    previous: str | None
+    previous_id: str | None
     """Id of the version that was the newest before; None: there was none."""
     created_at: str
     """Time of the call that stored the version."""
