@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::{
     clock::{Cancel, Clock},
-    compaction::{CompactOptions, CompactReport, with_model},
+    compaction::{CompactOptions, CompactReport, with_option},
     context::{Answer, Assembled, Options, ToolScope},
     error::Result,
     ingest::{IngestOptions, IngestReport},
@@ -19,9 +19,10 @@ use crate::{
     types::Dialect,
 };
 
-/// A conversation of a store, with its settings, for one caller. The handle keeps how far its caller
-/// has seen the conversation and hands that over with the next list. Clones share the store and
-/// begin with what their original has seen.
+/// A conversation of a store, with its settings, for one caller.
+///
+/// The handle keeps how far its caller has seen the conversation and hands that over with the next
+/// list. Clones share the store and begin with what their original has seen.
 ///
 /// ```
 /// use lcm_host::{Lcm, types::Dialect};
@@ -222,7 +223,7 @@ impl Conversation {
     }
 
     /// Assembles a context for the budget: `messages_json` is the array to send, `system` the
-    /// system text.
+    /// system text. The context of a conversation that does not exist is empty.
     ///
     /// # Errors
     ///
@@ -238,9 +239,11 @@ impl Conversation {
     /// Errors of [`Lcm::assemble`].
     pub fn assemble_with(&self, options: &Options) -> Result<Assembled> {
         let mut options = options.clone();
+        let mut extra = with_option(options.extra_json.as_deref(), "may_be_new", true.into())?;
         if let Some(model) = &self.model {
-            options.extra_json = Some(with_model(options.extra_json.as_deref(), model)?);
+            extra = with_option(Some(&extra), "model", model.as_str().into())?;
         }
+        options.extra_json = Some(extra);
         self.lcm.assemble(&self.id, self.budget, self.dialect, &options, self.clock.now_ms())
     }
 

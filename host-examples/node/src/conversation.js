@@ -16,7 +16,7 @@ const VERBS = [
   [[], { delete: 0, calibrate: 3, focus: 0, usage: 0, check: 0, callTool: 2, export: 0 }],
   [["dialect", "seqSeen"], { append: 1, ingest: 1 }],
   [["budget", "model"], { evaluate: 0, compact: 0, maintain: 0, advise: 0 }],
-  [SETTINGS, { assemble: 0 }],
+  [[...SETTINGS, "mayBeNew"], { assemble: 0 }],
   [[...SETTINGS, "seqSeen"], { turn: 1 }],
 ];
 
@@ -41,7 +41,7 @@ export class Conversation {
       if (!SETTINGS.includes(key)) throw invalid(`a conversation has no option \`${key}\``);
     }
     this.#engine = engine;
-    this.#settings = filled(settings);
+    this.#settings = { mayBeNew: true, ...filled(settings) };
     Object.defineProperty(this, "id", { value: id, enumerable: true });
   }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import os
 import tempfile
@@ -67,6 +68,15 @@ class Handles(unittest.TestCase):
             self.assertGreater(len(list(chat.export())), 3)
             self.assertEqual(chat.delete()["messages"], 3)
 
+    def test_a_method_of_a_handle_shows_the_arguments_of_its_verb(self) -> None:
+        with opened() as lcm:
+            chat = lcm.conversation("c", budget=8_000)
+            verb = list(inspect.signature(lcm.turn).parameters)
+            self.assertEqual(verb[:2], ["conversation", "messages"])
+            self.assertEqual(list(inspect.signature(chat.turn).parameters), verb[1:])
+            tools = inspect.signature(lcm.tools)
+            self.assertEqual(inspect.signature(chat.tools), tools)
+
     def test_a_handle_sets_aside_what_its_caller_has_seen_and_nothing_else(self) -> None:
         with opened() as lcm:
             chat = lcm.conversation("c", budget=8_000)
@@ -112,13 +122,14 @@ class Handles(unittest.TestCase):
             with self.assertRaisesRegex(LcmError, "the engine writes, got `auto`"):
                 chat.assemble(100)
             unknown = lcm.conversation("d", budget=100)
+            self.assertEqual(unknown.assemble()["messages"], [])
             summary = "sum_0123456789abcdef"
             for call in (
                 unknown.status,
                 unknown.check,
                 unknown.messages,
                 lambda: unknown.listing("grants"),
-                unknown.assemble,
+                lambda: unknown.assemble(may_be_new=False),
                 unknown.evaluate,
                 unknown.compact,
                 unknown.maintain,
