@@ -62,7 +62,7 @@ export interface ConversationStatus {
   messageTokens: number;
   /** Summaries by depth. */
   summaries: DepthCount[];
-  /** The system messages of the conversation; null: there are none. */
+  /** The system messages of the slot; null: none. */
   system: SystemSlot | null;
   /** Size of the stored context. */
   context: ContextSize;

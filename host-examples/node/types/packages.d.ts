@@ -53,9 +53,8 @@ export interface IngestOptions {
    */
   seqSeen?: number;
   /**
-   * System prompt that the host hands over beside the messages, which fills the slot of system
-   * messages: a text, a list of content blocks, or an object with `parts`; absent or null: the
-   * leading system messages of the list may fill the slot.
+   * System prompt beside the messages, which fills the slot: a text, a list of content blocks, or
+   * an object with `parts`; absent or null: none.
    */
   system?: JsonValue;
 }
@@ -79,9 +78,8 @@ export interface AppendOptions {
    */
   seqSeen?: number;
   /**
-   * System prompt that the host hands over beside the messages, which fills the slot of system
-   * messages: a text, a list of content blocks, or an object with `parts`; absent or null: the
-   * leading system messages of the list may fill the slot.
+   * System prompt beside the messages, which fills the slot: a text, a list of content blocks, or
+   * an object with `parts`; absent or null: none.
    */
   system?: JsonValue;
   /** Treatment of messages that are stored already. Default: `transcript`. */
@@ -204,9 +202,8 @@ export interface TurnOptions {
    */
   seqSeen?: number;
   /**
-   * System prompt that the host hands over beside the messages, which fills the slot of system
-   * messages: a text, a list of content blocks, or an object with `parts`; absent or null: the
-   * leading system messages of the list may fill the slot.
+   * System prompt beside the messages, which fills the slot: a text, a list of content blocks, or
+   * an object with `parts`; absent or null: none.
    */
   system?: JsonValue;
   /** Treatment of messages that are stored already. Default: `transcript`. */

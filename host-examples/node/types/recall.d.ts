@@ -408,7 +408,7 @@ export interface ConversationDescription {
   contextTokens: number;
   /** Number of summaries. */
   summaries: number;
-  /** The system messages of the conversation; null: there are none. */
+  /** The system messages of the slot; null: none. */
   system: SystemSlot | null;
   /** Time of the first message; null: no message. */
   earliestAt: string | null;

@@ -2,8 +2,8 @@
 //!
 //! In: the store. Out: a SHA-256. The plain digest covers all keys and values; equal calls give
 //! equal digests in every host. The logical digest covers, of each conversation, id, family,
-//! archive, system messages, message texts, summaries and context items. Stores with equal conversations have
-//! equal logical digests, even if their messages came in different batches.
+//! archive, system messages, message texts, summaries and context items. Stores with equal
+//! conversations have equal logical digests, even if their messages came in different batches.
 
 use alloc::{format, string::String, vec::Vec};
 use lcm_text::base::hash;

@@ -1,9 +1,10 @@
 //! Export: one conversation, or all conversations, as lines that any store can import.
 //!
 //! In: a conversation and a cursor. Out: a page of lines. An export has the versions of the system
-//! messages, messages, summaries, the context, the family and the archive record. All other records are left out. An import derives
-//! identities and search index anew. Other records belong to one store, such as journal, ledger,
-//! grants, usage, vectors, focus brief, and uploads that no message refers to.
+//! messages, messages, summaries, the context, the family and the archive record. All other records
+//! are left out. An import derives identities and search index anew. Other records belong to one
+//! store, such as journal, ledger, grants, usage, vectors, focus brief, and uploads that no message
+//! refers to.
 
 use alloc::string::String;
 use lcm_text::base::hash;

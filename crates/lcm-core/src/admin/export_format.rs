@@ -1,10 +1,10 @@
 //! The line format of an export: the fields of each line, and the checksum that chains the lines.
 //!
 //! In and out: one line of JSON, for the export and the import. For each conversation an export has
-//! a header, the versions of the system messages, the messages, the summaries (each after its sources), the context, and an end. Every
-//! line closes with a checksum over this line and all lines before it. The checksum finds the first
-//! line that was changed, lost or moved. No line is longer than [`LINE_BYTES_MAX`]: the text of a
-//! large message follows its line in pieces.
+//! a header, the versions of the system messages, the messages, the summaries (each after its
+//! sources), the context, and an end. Every line closes with a checksum over this line and all
+//! lines before it. The checksum finds the first line that was changed, lost or moved. No line is
+//! longer than [`LINE_BYTES_MAX`]: the text of a large message follows its line in pieces.
 
 use crate::storage::records::session::{ArchiveCause, ArchiveRecord};
 use crate::storage::session::SessionLifecycle;

@@ -49,8 +49,8 @@ impl SystemPart {
             return Ok(());
         }
         Err(Error::limit_exceeded(format_args!(
-            "the system messages have {tokens} tokens and belong to every context, the budget is \
-             {budget}; shorten them or raise `budget`"
+            "the system messages must have at most {budget} tokens, the budget, got {tokens}; \
+             shorten them or raise `budget`"
         )))
     }
 

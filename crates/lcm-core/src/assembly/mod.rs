@@ -5,9 +5,9 @@
 //! nothing to the store.
 //!
 //! The protected part is always included: the system messages, the fresh tail, the pinned message,
-//! the focus brief and the live messages. An eviction policy selects the older items. The rendered context is counted
-//! in its dialect; while it exceeds the budget, fewer items are selected. An array for a provider
-//! is checked at the end: messages that the provider would refuse are removed.
+//! the focus brief and the live messages. An eviction policy selects the older items. The rendered
+//! context is counted in its dialect; while it exceeds the budget, fewer items are selected. An
+//! array for a provider is checked at the end: messages that the provider would refuse are removed.
 
 mod dialect;
 mod element_chain;

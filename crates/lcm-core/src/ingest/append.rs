@@ -36,7 +36,7 @@ use super::{
     new_messages::select_new,
     replay::add_replay_warnings,
     stored_state::StoredState,
-    system_messages::{FillingMessages, SystemOption},
+    system_messages::{self, FillingMessages},
 };
 
 /// Stores the new messages of a batch; `options.append_mode` decides which messages are new.
@@ -60,7 +60,7 @@ pub(crate) fn append(
     let payload_tokens_min = |_| Some(call.config.large_payload_tokens_min);
     let parser = CandidateParser { call, dialect, payload_tokens_min: &payload_tokens_min };
     let mut candidates = batch::read_candidates(&parser, list, options.partial)?;
-    let given = SystemOption::read_candidates(extra.system.as_ref(), call)?;
+    let given = system_messages::read_option(extra.system.as_ref(), call)?;
     let mut reads = RecordReads::default();
     let slots = add_uploads(&mut reads, call, &candidates);
     let manifest = reads.add_record(IndexManifest::key(call.keys));
@@ -95,14 +95,12 @@ pub(crate) fn append(
         AppendMode::New => extra.build_plan(repeated, &candidates, &loaded.head, withdrawals),
     };
     let filling = FillingMessages { given: &given, candidates: &candidates, indexes: &system };
-    filling.ensure_whole(messages.len())?;
-    let system = filling.prepare_update(session, call, &loaded.head)?;
+    let system = filling.prepare_update(session, call, &loaded.head, messages.len())?;
     let mut decision = select_new(&loaded.head, &candidates, &mut stored.identities, &places);
     decision.warnings = notices;
     add_replay_warnings(call.config, &extra, &candidates, &mut decision)?;
     if decision.new_messages.is_empty() && line.change.is_none() && system.is_none() {
-        let unchanged = UnchangedAppend::new(consumed, line.seen);
-        let unchanged = UnchangedAppend { warnings: decision.warnings, ..unchanged };
+        let unchanged = UnchangedAppend::new(consumed, line.seen).with(decision.warnings);
         return unchanged.finish(session, call, loaded, changes);
     }
     let batch_record = Some(key.to_batch_record(consumed));

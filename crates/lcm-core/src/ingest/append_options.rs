@@ -15,7 +15,7 @@ use lcm_text::{
     types::api::{AppendMode, AppendOptions},
 };
 
-use super::{planned_line::PlannedLine, system_messages::SystemOption};
+use super::{planned_line::PlannedLine, system_option::SystemOption};
 
 /// Name of the argument that holds further options.
 pub(super) const EXTRA_ARGUMENT: &str = "extra-json";

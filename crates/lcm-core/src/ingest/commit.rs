@@ -84,10 +84,8 @@ impl AppendCommit<'_> {
                 tokens_before_line = head.raw_tokens;
             }
         }
-        let filled = match self.system {
-            Some(system) => system.write(call, head, &mut builder)?,
-            None => 0,
-        };
+        let system = self.system.map(|system| system.write(call, head, &mut builder));
+        let filled = system.transpose()?.unwrap_or(0);
         let packs = builder.finish()?;
         head.packs.extend(packs);
         self.index_maintenance.append_messages(head, &new, changes.puts_mut())?;
@@ -103,7 +101,6 @@ impl AppendCommit<'_> {
                 prepared.apply(call, head, new, &mut changes)?;
                 JournalAction::Branch { seq_first, count: new_counts, before }
             }
-            // Without a new message the slot of system messages changes.
             None if count == 0 => system_messages::build_action(head),
             None => {
                 head.context.append_messages(seq_first, count, tokens_before, tokens);
@@ -174,6 +171,11 @@ impl UnchangedAppend {
     /// Creates the result of a call without warnings.
     pub(super) fn new(skipped: u32, seen: SeenMessages) -> Self {
         Self { skipped, seen, warnings: Vec::new() }
+    }
+
+    /// Adds warnings.
+    pub(super) fn with(self, warnings: Vec<String>) -> Self {
+        Self { warnings, ..self }
     }
 
     /// Returns the receipt. Commits the join of a family first, if there is one and the

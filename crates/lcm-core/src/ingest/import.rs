@@ -85,7 +85,8 @@ pub(crate) fn import_system(
         return Err(Error::invalid_input("a version of the system messages must have no other"));
     }
     let messages = candidates.iter().collect();
-    let Some(update) = SystemUpdate::prepare(session, call, &loaded.head, messages, 0)? else {
+    let Some(update) = SystemUpdate::prepare_update(session, call, &loaded.head, messages, 0)?
+    else {
         return Ok(());
     };
     if update.is_stored() {

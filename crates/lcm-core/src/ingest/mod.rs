@@ -34,6 +34,7 @@ mod replay;
 mod stored_line;
 mod stored_state;
 mod system_messages;
+mod system_option;
 mod transcript;
 mod upload;
 mod warnings;

@@ -6,12 +6,12 @@
 //! | list | its leading system messages |
 //! |---|---|
 //! | begins the conversation, or its first session after a new one | fill the slot |
-//! | has messages that are stored | fill the slot, but the last of them may be messages before these |
+//! | has messages that are stored | fill the slot, but the last may be messages before these |
 //! | has none, and they equal the newest version | fill the slot, which stays as it is |
 //! | has none, and they say something else | become messages of the sequence |
 //! | has nothing but system messages | become messages of the sequence |
 
-use alloc::{format, string::String, vec::Vec};
+use alloc::vec::Vec;
 
 use crate::storage::{
     call::Call,
@@ -29,12 +29,10 @@ use lcm_text::{
     base::{
         derivation_version::DERIVATION_VERSION,
         error::{Error, Result},
-        int,
-        json::{self, JsonFields, JsonKind},
-        limits,
+        int, limits,
         sort::SortedMap,
     },
-    types::api::{Dialect, Timestamp},
+    types::api::Timestamp,
 };
 
 use super::{
@@ -42,13 +40,12 @@ use super::{
     line_diff::LineDiff,
     list_decision::EntryOutcome,
     stored_line::{ComparedMessage, StoredLine},
+    system_option::SystemOption,
     transcript::TranscriptEntry,
 };
 
 /// Most bytes of the texts in the record of a version; further texts are stored in chunks.
 const INLINE_BYTES_MAX: usize = 128 << 10;
-/// Most bytes of the option `system`, so that it fits a commit beside the messages of a call.
-const OPTION_BYTES_MAX: usize = 192 << 10;
 
 /// The leading system messages of a list that was compared with the line.
 pub(super) struct LeadRequest<'a, 'b> {
@@ -105,70 +102,22 @@ impl LeadRequest<'_, '_> {
     }
 }
 
-/// The option `system` of an append: a message, and the dialect in which it is read.
-pub(super) struct SystemOption {
-    pub(super) dialect: Dialect,
-    pub(super) raw: String,
-}
-
-impl SystemOption {
-    /// Takes the option: a text, a list of content blocks as of Anthropic, or an object with
-    /// `parts` as of Gemini; `None`: absent or null.
-    ///
-    /// # Errors
-    ///
-    /// `invalid-input`: something else; `limit-exceeded`: more than 192 KiB.
-    pub(super) fn take(fields: &mut JsonFields<'_>) -> Result<Option<Self>> {
-        let Some((value, kind)) = fields.take_any("system") else { return Ok(None) };
-        if value.len() > OPTION_BYTES_MAX {
-            return Err(Error::limit_exceeded(format_args!(
-                "`system` must have at most {OPTION_BYTES_MAX} bytes, got {}; put longer system \
-                 messages at the beginning of `messages`",
-                value.len()
-            )));
-        }
-        let (dialect, name, content) = match kind {
-            JsonKind::Null => return Ok(None),
-            JsonKind::String => {
-                let mut text = String::with_capacity(value.len() + 2);
-                json::write_string(&mut text, &value);
-                (Dialect::Lcm, "content", text)
-            }
-            JsonKind::Array => (Dialect::Anthropic, "content", value.into_owned()),
-            JsonKind::Object => {
-                let mut object = JsonFields::parse_argument("system", &value)?;
-                let parts = object.take_any("parts").filter(|(_, kind)| *kind == JsonKind::Array);
-                let Some((parts, _)) = parts else { return Err(option_error()) };
-                (Dialect::Gemini, "parts", parts.into_owned())
-            }
-            _ => return Err(option_error()),
-        };
-        Ok(Some(Self { dialect, raw: format!("{{\"role\":\"system\",\"{name}\":{content}}}") }))
-    }
-
-    /// Parses the message of an option; empty: the option is not given.
-    ///
-    /// # Errors
-    ///
-    /// `invalid-input`: the dialect has no such content.
-    pub(super) fn read_candidates<'a>(
-        option: Option<&'a Self>,
-        call: Call<'_>,
-    ) -> Result<Vec<AppendCandidate<'a>>> {
-        let Some(Self { dialect, raw }) = option else { return Ok(Vec::new()) };
-        let parser =
-            CandidateParser { call, dialect: (*dialect).into(), payload_tokens_min: &|_| None };
-        batch::read_candidates(&parser, core::slice::from_ref(raw), false).map_err(|error| {
-            let reason = error.message.strip_prefix("messages[0]: ").unwrap_or(&error.message);
-            Error::new(error.code, format_args!("`system`: {reason}"))
-        })
-    }
-}
-
-fn option_error() -> Error {
-    Error::invalid_input(
-        "`system` must be a text, a list of content blocks, or an object with a list `parts`",
-    )
+/// Parses the message of an option; empty: the option is not given.
+///
+/// # Errors
+///
+/// `invalid-input`: the dialect has no such content.
+pub(super) fn read_option<'a>(
+    option: Option<&'a SystemOption>,
+    call: Call<'_>,
+) -> Result<Vec<AppendCandidate<'a>>> {
+    let Some(SystemOption { dialect, raw }) = option else { return Ok(Vec::new()) };
+    let parser =
+        CandidateParser { call, dialect: (*dialect).into(), payload_tokens_min: &|_| None };
+    batch::read_candidates(&parser, core::slice::from_ref(raw), false).map_err(|error| {
+        let reason = error.message.strip_prefix("messages[0]: ").unwrap_or(&error.message);
+        Error::new(error.code, format_args!("`system`: {reason}"))
+    })
 }
 
 /// Number, time and predecessor of a version.
@@ -200,7 +149,7 @@ impl<'a> SystemUpdate<'a> {
     /// # Errors
     ///
     /// `corrupt`; errors of the store.
-    pub(super) fn prepare(
+    pub(super) fn prepare_update(
         session: &mut StoreSession<'_>,
         call: Call<'_>,
         head: &ConversationHead,
@@ -214,8 +163,9 @@ impl<'a> SystemUpdate<'a> {
         let mut update = Self { messages, of_list, id, known: None, shared: None, stamp: None };
         let Some(slot) = head.system else { return Ok(Some(update)) };
         let key = SystemVersion::key(call.keys, id);
-        if let Some(value) = session.read_one_uncached(key.name())? {
-            update.known = Some((key.decode(&value)?, int::to_u32(value.len())));
+        let stored = session.read_guarded(key)?;
+        if let (Some(value), Some(version)) = (stored.stored_value(), &stored.record) {
+            update.known = Some((version.clone(), int::to_u32(value.len())));
             return Ok(Some(update));
         }
         let history = MessageHistory::new(call, head);
@@ -368,7 +318,7 @@ impl<'a> FillingMessages<'a> {
     /// # Errors
     ///
     /// `limit-exceeded`: the system messages do not fit one call.
-    pub(super) fn ensure_whole(&self, count: usize) -> Result<()> {
+    fn ensure_whole(&self, count: usize) -> Result<()> {
         let (taken, filling) = (self.candidates.len(), self.indexes.len());
         if filling < taken || taken == count || [0, SYSTEM_MESSAGES_MAX].contains(&filling) {
             return Ok(());
@@ -380,17 +330,20 @@ impl<'a> FillingMessages<'a> {
         )))
     }
 
-    /// Reads what the update of the slot needs; `None`: the slot stays as it is.
+    /// Reads what the update of the slot needs, for a list of `count` messages; `None`: the slot
+    /// stays as it is.
     ///
     /// # Errors
     ///
-    /// `corrupt`; errors of the store.
+    /// `limit-exceeded`: the system messages do not fit one call; `corrupt`; errors of the store.
     pub(super) fn prepare_update(
         &self,
         session: &mut StoreSession<'_>,
         call: Call<'_>,
         head: &ConversationHead,
+        count: usize,
     ) -> Result<Option<SystemUpdate<'a>>> {
+        self.ensure_whole(count)?;
         let of_list = self.indexes.iter().filter_map(|index| self.candidates.get(*index));
         let of_list: Vec<&AppendCandidate<'_>> = of_list.collect();
         let mut messages: Vec<&AppendCandidate<'_>> = self.given.iter().collect();
@@ -398,6 +351,6 @@ impl<'a> FillingMessages<'a> {
             messages.extend(&of_list);
         }
         let count = messages.len() - self.given.len();
-        SystemUpdate::prepare(session, call, head, messages, count)
+        SystemUpdate::prepare_update(session, call, head, messages, count)
     }
 }

@@ -302,7 +302,7 @@ fn describe_system(
     let name = system_slot::format_system_id(id);
     let Some(version) = version.filter(|_| !is_limited) else {
         return Err(Error::not_found(format_args!(
-            "there are no system messages `{name}` in this conversation"
+            "there is no version `{name}` of the system messages in this conversation"
         )));
     };
     within.ensure_tokens_left()?;

@@ -66,7 +66,7 @@ pub struct ConversationStatus {
     pub message_tokens: u64,
     /// Summaries by depth.
     pub summaries: Vec<DepthCount>,
-    /// The system messages of the conversation; null: there are none.
+    /// The system messages of the slot; null: none.
     #[serde(deserialize_with = "Option::deserialize")]
     pub system: Option<SystemSlot>,
     /// Size of the stored context.

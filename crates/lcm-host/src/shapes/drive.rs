@@ -66,9 +66,8 @@ pub struct AppendTask {
     /// `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seq_seen: Option<u64>,
-    /// System prompt that the host hands over beside the messages, which fills the slot of system
-    /// messages: a text, a list of content blocks, or an object with `parts`; absent or null: the
-    /// leading system messages of the list may fill the slot.
+    /// System prompt beside the messages, which fills the slot: a text, a list of content blocks,
+    /// or an object with `parts`; absent or null: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system: Option<Value>,
 }
@@ -118,9 +117,8 @@ pub struct IngestTask {
     /// `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seq_seen: Option<u64>,
-    /// System prompt that the host hands over beside the messages, which fills the slot of system
-    /// messages: a text, a list of content blocks, or an object with `parts`; absent or null: the
-    /// leading system messages of the list may fill the slot.
+    /// System prompt beside the messages, which fills the slot: a text, a list of content blocks,
+    /// or an object with `parts`; absent or null: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system: Option<Value>,
 }

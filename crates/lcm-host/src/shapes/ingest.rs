@@ -47,9 +47,8 @@ pub struct AppendExtra {
     /// caller has seen all of them; otherwise, or if absent, all of them stay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seq_seen: Option<u64>,
-    /// System prompt that the host hands over beside the messages, which fills the slot of system
-    /// messages: a text, a list of content blocks, or an object with `parts`; absent or null: the
-    /// leading system messages of the list may fill the slot.
+    /// System prompt beside the messages, which fills the slot: a text, a list of content blocks,
+    /// or an object with `parts`; absent or null: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system: Option<Value>,
     /// What the plan of `reconcile` does to the line; absent: nothing.

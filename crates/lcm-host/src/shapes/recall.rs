@@ -561,7 +561,7 @@ pub struct ConversationDescription {
     pub context_tokens: u64,
     /// Number of summaries.
     pub summaries: u64,
-    /// The system messages of the conversation; null: there are none.
+    /// The system messages of the slot; null: none.
     #[serde(deserialize_with = "Option::deserialize")]
     pub system: Option<SystemSlot>,
     /// Time of the first message; null: no message.

@@ -3,7 +3,7 @@
 //! In: a conversation. Out: findings. Ids and tokens of the versions are computed anew from their
 //! texts.
 
-use alloc::{format, vec::Vec};
+use alloc::{format, string::String, vec::Vec};
 
 use crate::storage::{
     history::MessageHistory,
@@ -15,61 +15,51 @@ use lcm_text::{
     message::{self, Role, meaning},
 };
 
-use super::CheckReport;
-
-/// Checks the slot and the versions of a conversation.
+/// Checks the slot and the versions of a conversation; returns the findings.
 ///
 /// # Errors
 ///
-/// Errors of the store; damage is a finding.
+/// `corrupt`: a record is damaged; errors of the store.
 pub(super) fn check(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
-    report: &mut CheckReport,
-) -> Result<()> {
-    report.begin_check("system-messages");
-    let versions = system_slot::list_versions(session, history);
-    let Some(versions) = report.catch_damage(versions)? else { return Ok(()) };
-    let Some(slot) = history.head.system else { return Ok(()) };
+) -> Result<Vec<String>> {
+    let mut findings = Vec::new();
+    let versions = system_slot::list_versions(session, history)?;
+    let Some(slot) = history.head.system else { return Ok(findings) };
     let count = int::to_u64(versions.len());
-    report.expect_sound(count == slot.versions, || {
-        format!("there are {count} versions, the slot counts {}", slot.versions)
-    });
-    let newest = versions.iter().find(|stored| stored.id == slot.id);
-    let is_newest =
-        newest.is_some_and(|it| (it.bytes, it.version.tokens()) == (slot.bytes, slot.tokens));
-    report.expect_sound(is_newest, || {
-        format!(
-            "the slot must have bytes and tokens of its version `{}`",
-            format_system_id(slot.id)
-        )
-    });
-    for stored in &versions {
-        let texts = report.catch_damage(stored.version.read_texts(session, history))?;
-        if let Some(texts) = texts {
-            check_version(stored, &texts, report);
-        }
+    if count != slot.versions {
+        findings.push(format!("there are {count} versions, the slot counts {}", slot.versions));
     }
-    Ok(())
+    let newest = versions.iter().find(|stored| stored.id == slot.id);
+    let measured = newest.map(|stored| (stored.bytes, stored.version.tokens()));
+    if measured != Some((slot.bytes, slot.tokens)) {
+        let name = format_system_id(slot.id);
+        findings.push(format!("the slot must have bytes and tokens of its version `{name}`"));
+    }
+    for stored in &versions {
+        let texts = stored.version.read_texts(session, history)?;
+        findings.extend(check_version(stored, &texts));
+    }
+    Ok(findings)
 }
 
-fn check_version(stored: &StoredVersion, texts: &[SystemText], report: &mut CheckReport) {
+/// Computes id and tokens of a version anew; returns what differs.
+fn check_version(stored: &StoredVersion, texts: &[SystemText]) -> Option<String> {
     let name = format_system_id(stored.id);
     let mut said = Vec::with_capacity(texts.len());
     for (text, message) in texts.iter().zip(&stored.version.messages) {
         let Ok(parsed) = message::parse(text.dialect, &text.raw) else {
-            report.add_finding(format!("`{name}` has a text that is no message"));
-            return;
+            return Some(format!("`{name}` has a text that is no message"));
         };
         let is_counted = message.derivation_version != DERIVATION_VERSION
             || (parsed.tokens, parsed.role) == (message.tokens, Role::System);
-        report.expect_sound(is_counted, || {
-            format!("`{name}` counts {} tokens, its text has {}", message.tokens, parsed.tokens)
-        });
+        if !is_counted {
+            let (counted, tokens) = (message.tokens, parsed.tokens);
+            return Some(format!("`{name}` counts {counted} tokens, its text has {tokens}"));
+        }
         said.push(meaning::hash_parts(&text.raw, &parsed));
     }
     let id = hash_version(said.iter().map(Vec::as_slice));
-    report.expect_sound(id == stored.id, || {
-        format!("`{name}` has the texts of `{}`", format_system_id(id))
-    });
+    (id != stored.id).then(|| format!("`{name}` has the texts of `{}`", format_system_id(id)))
 }

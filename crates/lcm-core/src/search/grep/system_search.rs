@@ -1,8 +1,8 @@
 //! Search of the system messages: their newest version in each searched conversation.
 //!
-//! Input: the searched conversations and a pattern. Output: a row for each conversation whose newest
-//! version matches. The system messages are in no index: their text is read and matched whole, and
-//! older versions are not searched.
+//! Input: the searched conversations and a pattern. Output: a row for each conversation whose
+//! newest version matches. The system messages are in no index: their text is read and matched
+//! whole, and older versions are not searched.
 //!
 //! The rows come after the ranked hits, because the system messages belong to every context anyway;
 //! on the first page of a longer scan they come first.

@@ -181,7 +181,7 @@ impl SystemVersion {
             let mut raw = history.read_raw_text(session, raw)?.into_owned();
             if [*before, *after] != [0; 2] {
                 let same = shared.as_ref().and_then(|version| version.messages.get(place));
-                raw = same.and_then(|same| same.enclose(&raw, [*before, *after])).ok_or_else(
+                raw = same.and_then(|same| same.enclose_text(&raw, [*before, *after])).ok_or_else(
                     || Error::corrupt_store("a version of the system messages lacks a text"),
                 )?;
             }
@@ -194,7 +194,7 @@ impl SystemVersion {
 impl SystemMessage {
     /// Returns `middle` between the first and last bytes of the text of this message; `None`: the
     /// text is not in this record, or has no such bytes.
-    fn enclose(&self, middle: &str, [before, after]: [u32; 2]) -> Option<String> {
+    fn enclose_text(&self, middle: &str, [before, after]: [u32; 2]) -> Option<String> {
         let RawText::Inline(text) = &self.raw else { return None };
         let before = text.get(..int::to_usize(before.into()))?;
         let after = text.get(text.len().checked_sub(int::to_usize(after.into()))?..)?;
@@ -347,14 +347,17 @@ mod tests {
                     let [before, after] = shared.map(|bytes| int::to_usize(bytes.into()));
                     let middle = text.get(before..text.len() - after).unwrap();
                     if shared != [0; 2] {
-                        assert_eq!(whole(base).enclose(middle, shared).as_deref(), Some(&*text));
+                        assert_eq!(
+                            whole(base).enclose_text(middle, shared).as_deref(),
+                            Some(&*text)
+                        );
                         assert!(middle.len() * 2 <= text.len());
                     }
                 }
             }
         }
         assert_eq!(whole(base).count_shared("something else"), [0; 2]);
-        assert_eq!(whole("aa").enclose("x", [3, 0]), None);
+        assert_eq!(whole("aa").enclose_text("x", [3, 0]), None);
     }
 
     #[test]

@@ -64,7 +64,7 @@ class ConversationStatus(TypedDict):
     summaries: list[DepthCount]
     """Summaries by depth."""
     system: SystemSlot | None
-    """The system messages of the conversation; None: there are none."""
+    """The system messages of the slot; None: none."""
     context: ContextSize
     """Size of the stored context."""
     compression_ratio: float

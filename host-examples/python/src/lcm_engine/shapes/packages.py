@@ -53,9 +53,8 @@ class IngestOptions(TypedDict):
     them stay.
     """
     system: NotRequired[JsonValue]
-    """System prompt that the host hands over beside the messages, which fills the slot
-    of system messages: a text, a list of content blocks, or an object with `parts`;
-    absent or None: the leading system messages of the list may fill the slot.
+    """System prompt beside the messages, which fills the slot: a text, a list of content
+    blocks, or an object with `parts`; absent or None: none.
     """
 
 
@@ -79,9 +78,8 @@ class AppendOptions(TypedDict):
     them stay.
     """
     system: NotRequired[JsonValue]
-    """System prompt that the host hands over beside the messages, which fills the slot
-    of system messages: a text, a list of content blocks, or an object with `parts`;
-    absent or None: the leading system messages of the list may fill the slot.
+    """System prompt beside the messages, which fills the slot: a text, a list of content
+    blocks, or an object with `parts`; absent or None: none.
     """
     append_mode: NotRequired[AppendMode]
     """Treatment of messages that are stored already. Default: `transcript`."""
@@ -193,9 +191,8 @@ class TurnOptions(TypedDict):
     them stay.
     """
     system: NotRequired[JsonValue]
-    """System prompt that the host hands over beside the messages, which fills the slot
-    of system messages: a text, a list of content blocks, or an object with `parts`;
-    absent or None: the leading system messages of the list may fill the slot.
+    """System prompt beside the messages, which fills the slot: a text, a list of content
+    blocks, or an object with `parts`; absent or None: none.
     """
     append_mode: NotRequired[AppendMode]
     """Treatment of messages that are stored already. Default: `transcript`."""

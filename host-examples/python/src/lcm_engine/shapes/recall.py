@@ -420,7 +420,7 @@ class ConversationDescription(TypedDict):
     summaries: int
     """Number of summaries."""
     system: SystemSlot | None
-    """The system messages of the conversation; None: there are none."""
+    """The system messages of the slot; None: none."""
     earliest_at: str | None
     """Time of the first message; None: no message."""
     latest_at: str | None
