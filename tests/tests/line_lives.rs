@@ -416,22 +416,24 @@ impl Life {
         let mut seq_seen = 0;
         let count = ranges.len().max(1);
         for at in 0..count {
-            let (batch, is_revision) = match ranges.get(at) {
+            let (batch, [is_revision, is_system]) = match ranges.get(at) {
                 Some(range) => {
                     let [from, to] = ["index_first", "index_last"]
                         .map(|key| range[key].as_u64().unwrap() as usize);
-                    (&list[from..=to], range["revision"] == true)
+                    (&list[from..=to], ["revision", "system"].map(|key| range[key] == true))
                 }
-                None => (&list[..0], false),
+                None => (&list[..0], [false; 2]),
             };
-            let mut part = json!({"seq_seen": line["seq_seen"], "revision": is_revision});
+            let mut part = json!({"seq_seen": line["seq_seen"], "revision": is_revision,
+                "system": is_system});
             for key in ["fork", "grown", "restored"] {
                 if let Some(value) = line.get(key) {
                     part[key] = value.clone();
                 }
             }
-            if at == 0 && line["start"] == true {
+            if line["start"] == true && !is_system {
                 part["start"] = json!(true);
+                line["start"] = json!(false);
             }
             if at + 1 == count {
                 part["list_hash"] = line["list_hash"].clone();

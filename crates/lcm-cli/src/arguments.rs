@@ -141,6 +141,9 @@ pub(crate) struct Ingest {
     /// Store nothing when the messages look like a replay
     #[arg(long)]
     pub(crate) refuse_replay: bool,
+    /// System prompt that the messages do not have
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) system: Option<String>,
     /// Key of the family that the conversation belongs to or joins
     #[arg(long, value_name = "KEY")]
     pub(crate) family: Option<String>,

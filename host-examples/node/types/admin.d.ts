@@ -11,6 +11,7 @@ import type {
   Level,
   StoredMessage,
   SummaryKind,
+  SystemSlot,
   UsageTotals,
 } from "../types.js";
 
@@ -66,6 +67,8 @@ export interface ConversationStatus {
   messageTokens: number;
   /** Summaries by depth. */
   summaries: DepthCount[];
+  /** The system messages of the slot; null: none. */
+  system: SystemSlot | null;
   /** Size of the stored context. */
   context: ContextSize;
   /**

@@ -19,6 +19,7 @@ import type {
   GrepScope,
   GrepSort,
   JsonObject,
+  JsonValue,
   ModelFailure,
   PrefixReport,
   ReadDialect,
@@ -51,6 +52,11 @@ export interface IngestOptions {
    * seen all of them; otherwise, or if absent, all of them stay.
    */
   seqSeen?: number;
+  /**
+   * System prompt beside the messages, which fills the slot: a text, a list of content blocks, or
+   * an object with `parts`; absent or null: none.
+   */
+  system?: JsonValue;
 }
 
 /** Options of storing the newest messages. */
@@ -71,6 +77,11 @@ export interface AppendOptions {
    * seen all of them; otherwise, or if absent, all of them stay.
    */
   seqSeen?: number;
+  /**
+   * System prompt beside the messages, which fills the slot: a text, a list of content blocks, or
+   * an object with `parts`; absent or null: none.
+   */
+  system?: JsonValue;
   /** Treatment of messages that are stored already. Default: `transcript`. */
   appendMode?: AppendMode;
   /**
@@ -223,6 +234,11 @@ export interface TurnOptions {
    * seen all of them; otherwise, or if absent, all of them stay.
    */
   seqSeen?: number;
+  /**
+   * System prompt beside the messages, which fills the slot: a text, a list of content blocks, or
+   * an object with `parts`; absent or null: none.
+   */
+  system?: JsonValue;
   /** Treatment of messages that are stored already. Default: `transcript`. */
   appendMode?: AppendMode;
   /**
@@ -340,7 +356,8 @@ export interface AssembledContext {
   /** The same messages as one JSON text, in which every number is written as it was appended. */
   messagesJson: string;
   /**
-   * Text of the leading system messages, which `messages` does not contain; null: no such message.
+   * Text of the system messages of the slot, which `messages` does not contain; null: no such
+   * message.
    */
   system: string | null;
   /** Estimated tokens of `messages` and `system`. */

@@ -224,6 +224,10 @@ fn build_conversation_object(
     object.add_number("provisional", details.provisional);
     object.add_number("revision", head.revision);
     object.add_array("summaries", details.summaries);
+    match &head.system {
+        Some(slot) => object.add_object("system", slot.to_object()),
+        None => object.add_null("system"),
+    }
     object.add_object("usage", details.usage.to_object());
     object
 }

@@ -160,7 +160,7 @@ pub(crate) fn advise(
     let loaded = setup.loaded.require_existing()?;
     let head = &loaded.head;
     let usage = UsageRecord::read(session, call.keys)?;
-    let sweep = SweepToken::start(head.context.tokens, options.observed_tokens);
+    let sweep = SweepToken::start(head, options.observed_tokens);
     let goal = derive_goal(head, &policy, options, &sweep);
     let planner = Planner::open(session, PlannerInput { call, head, policy, goal }, 1)?;
     let state = ContextTokens {

@@ -150,7 +150,7 @@ pub(crate) fn decide_next(
     }
     session_rules::ensure_not_archived(session, &loaded.head)?;
     let stored = loaded.head.context.tokens;
-    let mut sweep = given.unwrap_or(SweepToken::start(stored, options.observed_tokens));
+    let mut sweep = given.unwrap_or(SweepToken::start(&loaded.head, options.observed_tokens));
     let goal = derive_goal(&loaded.head, &policy, options, &sweep);
     let is_incremental = options.mode == CompactionMode::Incremental;
     let is_start = given.is_none() && !options.force;

@@ -6,12 +6,12 @@
 
 use alloc::{format, string::String, vec::Vec};
 
+use super::planner::PlannedTask;
+use crate::storage::head::ConversationHead;
 use lcm_text::base::{
     error::{Error, Result},
     int,
 };
-
-use super::planner::PlannedTask;
 
 /// Progress of a sweep.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -22,7 +22,8 @@ pub(crate) struct SweepToken {
     pub(crate) round: u32,
     /// Tokens of the stored context at the start of the round.
     pub(crate) tokens_start: u64,
-    /// Observed tokens beyond the stored context at the start of the sweep: the share of the host.
+    /// Tokens beside the stored context at the start of the sweep: the share of the host, of which
+    /// the system messages are a part.
     pub(crate) overhead: u64,
     /// Number of remakes of provisional summaries planned in the sweep.
     pub(crate) remakes: u32,
@@ -32,8 +33,10 @@ pub(crate) struct SweepToken {
 
 impl SweepToken {
     /// Returns the token of a sweep that starts now.
-    pub(crate) fn start(tokens: u64, observed_tokens: Option<u32>) -> Self {
-        let overhead = u64::from(observed_tokens.unwrap_or(0)).saturating_sub(tokens);
+    pub(crate) fn start(head: &ConversationHead, observed_tokens: Option<u32>) -> Self {
+        let tokens = head.context.tokens;
+        let observed = u64::from(observed_tokens.unwrap_or(0)).saturating_sub(tokens);
+        let overhead = observed.max(head.system_tokens());
         Self { passes: 0, round: 1, tokens_start: tokens, overhead, remakes: 0, is_remake: false }
     }
 

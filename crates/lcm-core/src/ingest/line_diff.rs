@@ -11,8 +11,7 @@
 //! | `alignment` | the list begins with the newest messages, or lies among them | those messages |
 //!
 //! A common beginning counts if it reaches the end of the line or has two anchors, because people
-//! begin with the same short words again. System messages at the beginning are not part of it: they
-//! are compared with those of the line by their place.
+//! begin with the same short words again. System messages that fill the slot are not compared.
 //!
 //! The entries of a whole list between and after what was found are aligned with the messages there
 //! ([`super::range_alignment`]). So a whole list may have changes, omissions and insertions.
@@ -30,7 +29,7 @@ use super::{
     anchor_alignment,
     message_form::{MessageForm, compare_forms},
     range_alignment::ComparedRange,
-    stored_line::{ComparedMessage, StoredLine},
+    stored_line::StoredLine,
 };
 
 /// Start positions within the newest messages that are tried.
@@ -76,8 +75,6 @@ pub(super) struct LineDiff {
     /// Whether the list begins like the line with one anchor, and all that follows in the line is
     /// the answer to the first question: that answer may well be made again.
     pub(super) is_first_turn: bool,
-    /// System messages at the beginning of list and line.
-    pub(super) lead: LeadCounts,
 }
 
 impl LineDiff {
@@ -113,11 +110,11 @@ struct AlignedRun {
     anchors: usize,
 }
 
-/// Numbers of system messages at the beginning of the list and of the line.
+/// Numbers of first entries and messages among which a run is not looked for.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct LeadCounts {
-    pub(super) entries: usize,
-    pub(super) messages: usize,
+struct LeadCounts {
+    entries: usize,
+    messages: usize,
 }
 
 impl LineComparison<'_, '_> {
@@ -203,8 +200,7 @@ impl LineComparison<'_, '_> {
 
     /// Finds runs at the beginning and the end of list and line.
     fn find_runs(&self, session: &mut StoreSession<'_>, diff: &mut LineDiff) -> Result<()> {
-        let lead = self.pair_leads(session, diff)?;
-        diff.lead = lead;
+        let lead = LeadCounts::default();
         let stored = int::to_usize(self.line.count_messages());
         let prefix = self.match_from(session, lead.entries, int::to_u64(lead.messages) + 1)?;
         let mut begun_anew = AlignedRun::default();
@@ -224,12 +220,10 @@ impl LineComparison<'_, '_> {
             diff.add_run(&begun_anew);
             return Ok(());
         }
-        let has_equal_leads = lead.entries > 0 && diff.is_stored(lead.entries - 1);
         diff.is_first_turn = prefix.length > 0
             && prefix.anchors + 1 == INSIDE_ANCHORS_MIN
             && !self.has_user_after(session, prefix.position_first + int::to_u64(prefix.length))?;
-        if is_proven(&prefix) || diff.is_first_turn || (has_equal_leads && lead.messages == stored)
-        {
+        if is_proven(&prefix) || diff.is_first_turn {
             diff.found_by = "prefix";
             diff.add_run(&prefix);
             return Ok(());
@@ -277,35 +271,6 @@ impl LineComparison<'_, '_> {
         let stored = self.line.read_page(session, position)?;
         let is_more = position + int::to_u64(stored.len()) <= self.line.count_messages();
         Ok(is_more || stored.iter().any(|message| message.role == Role::User))
-    }
-
-    /// Counts the system messages at the beginning of list and line. If they are as many, adds each
-    /// pair to `diff`, as stored or as another form.
-    fn pair_leads(
-        &self,
-        session: &mut StoreSession<'_>,
-        diff: &mut LineDiff,
-    ) -> Result<LeadCounts> {
-        let is_system = |entry: &&AlignableEntry| entry.role == Role::System;
-        let entries = self.entries.iter().take_while(is_system).count();
-        if entries == 0 || entries == self.entries.len() {
-            return Ok(LeadCounts::default());
-        }
-        let stored = self.line.read_page(session, 1)?;
-        let stored: Vec<ComparedMessage> =
-            stored.into_iter().take_while(|message| message.role == Role::System).collect();
-        if entries == stored.len() {
-            for (index, (entry, message)) in self.entries.iter().zip(&stored).enumerate() {
-                let position = int::to_u64(index) + 1;
-                if message.is_entry(position, entry) {
-                    diff.positions.get_mut(index).into_iter().for_each(|it| *it = Some(position));
-                } else if !entry.is_known() && !entry.mark.has_other_id(&message.mark) {
-                    diff.positions.get_mut(index).into_iter().for_each(|it| *it = Some(position));
-                    diff.other_forms.push(index);
-                }
-            }
-        }
-        Ok(LeadCounts { entries, messages: stored.len() })
     }
 
     /// Matches the entries from index `start` on with the line from a position on.

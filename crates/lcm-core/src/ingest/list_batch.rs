@@ -6,7 +6,12 @@
 use alloc::{string::String, vec::Vec};
 
 use crate::storage::{
-    call::Call, head::ConversationHead, records::withdrawals::Withdrawals,
+    call::Call,
+    head::ConversationHead,
+    records::{
+        system_slot::{count_leading, is_begun},
+        withdrawals::Withdrawals,
+    },
     store_session::StoreSession,
 };
 use lcm_text::{
@@ -34,6 +39,8 @@ const NOTHING_NEW: &str = "nothing-new: the list equals the newest messages; app
 pub(super) struct AppendPlan {
     /// The candidates to store: other forms of stored messages first.
     pub(super) places: Vec<CandidatePlace>,
+    /// Indexes of the candidates that fill the slot of system messages.
+    pub(super) system: Vec<usize>,
     pub(super) line: LineUpdate,
     /// Lines for the warnings of the receipt.
     pub(super) notices: Vec<String>,
@@ -97,6 +104,7 @@ impl ListBatch<'_> {
         };
         let places: Vec<CandidatePlace> =
             places_of(EntryOutcome::Revision).chain(places_of(EntryOutcome::New)).collect();
+        let system = places_of(EntryOutcome::System).map(|place| place.index).collect();
         let mut notices = decision.notices;
         if places.is_empty() && entries.len() > 1 && decision.found_by == "alignment" {
             notices.push(NOTHING_NEW.into());
@@ -108,24 +116,31 @@ impl ListBatch<'_> {
             start: decision.start,
             withdrawals,
         };
-        Ok(AppendPlan { places, line, notices })
+        Ok(AppendPlan { places, system, line, notices })
     }
 }
 
 impl AppendExtra {
-    /// Returns the plan of a call in append mode `new` of `count` messages, of which an earlier
+    /// Returns the plan of a call in append mode `new`, of whose messages an earlier
     /// attempt stored the first `repeated`.
     pub(super) fn build_plan(
         &self,
         repeated: u32,
-        count: usize,
+        candidates: &[AppendCandidate<'_>],
         head: &ConversationHead,
         withdrawals: Withdrawals,
     ) -> AppendPlan {
         let planned = self.planned.as_ref();
         let is_revision = planned.is_some_and(|line| line.is_revision);
-        let repeated = int::to_usize(u64::from(repeated));
-        let places = (repeated..count).map(|index| CandidatePlace { index, is_revision });
+        let (repeated, count) = (int::to_usize(u64::from(repeated)), candidates.len());
+        let roles = candidates.iter().map(|candidate| candidate.message.role);
+        let lead = match planned {
+            Some(planned) if planned.is_system => count,
+            None if self.revision.is_none() && !is_begun(head) => count_leading(roles),
+            _ => 0,
+        };
+        let system = (repeated..lead).collect();
+        let places = (repeated.max(lead)..count).map(|index| CandidatePlace { index, is_revision });
         let places = places.collect();
         let seen = planned.map(PlannedLine::seen_messages);
         let is_last = |line: &&PlannedLine| line.count == int::to_u64(count);
@@ -141,6 +156,6 @@ impl AppendExtra {
             },
             withdrawals,
         };
-        AppendPlan { places, line, notices: Vec::new() }
+        AppendPlan { places, system, line, notices: Vec::new() }
     }
 }

@@ -45,6 +45,8 @@ pub(super) enum EntryOutcome {
     New,
     /// The entry is stored as another form of the message at its place.
     Revision,
+    /// The entry fills the slot of system messages.
+    System,
 }
 
 /// The decision about a list.
@@ -179,15 +181,10 @@ impl LineRequest<'_, '_> {
     }
 
     /// Returns whether the list is whole: it begins with a message that is new, or that begins the
-    /// line. System messages at the beginning do not count.
+    /// line.
     fn is_whole(&self) -> bool {
-        let is_lead = |entry: &AlignableEntry| entry.role == Role::System;
-        let first = self.entries.iter().position(|entry| !is_lead(entry)).unwrap_or(0);
-        let position = self.diff.positions.get(first).copied().flatten();
-        let before = self.diff.positions.iter().take(first).flatten().count();
-        let is_first = |position: u64| {
-            position <= int::to_u64(before) + 1 || self.line.list_starts().contains(&position)
-        };
+        let position = self.diff.positions.first().copied().flatten();
+        let is_first = |position: u64| position == 1 || self.line.list_starts().contains(&position);
         self.diff.accepted > 0 || position.is_none_or(is_first)
     }
 
@@ -406,10 +403,7 @@ impl LineRequest<'_, '_> {
         let mut placement =
             Placement { last, is_placed: true, summarised, restored: RestoredMessages::default() };
         if last.count == 0 && self.line.count_messages() > 0 {
-            let lead = self.diff.lead;
             placement.is_placed = false;
-            placement.last =
-                LastStored { count: lead.entries, position: int::to_u64(lead.messages) };
         }
         let LastStored { count, position } = placement.last;
         let fork = self.line.seq_at(position);

@@ -33,12 +33,14 @@ mod redaction;
 mod replay;
 mod stored_line;
 mod stored_state;
+mod system_messages;
+mod system_option;
 mod transcript;
 mod upload;
 mod warnings;
 
 pub(crate) use append::append;
-pub(crate) use import::{ImportedMessages, import_messages};
+pub(crate) use import::{ImportedMessages, ImportedVersion, import_messages, import_system};
 pub(crate) use planned_line::PlannedLine;
 pub(crate) use reconcile::reconcile;
 pub(crate) use transcript::identify;

@@ -39,8 +39,8 @@ pub(super) struct PlanInput<'a> {
 struct MissingRange {
     from: u64,
     to: u64,
-    /// Whether the entries are other forms of stored messages.
-    is_revision: bool,
+    /// What becomes of the entries.
+    outcome: EntryOutcome,
 }
 
 impl PlanInput<'_> {
@@ -150,10 +150,10 @@ fn collect_ranges(indexes: &[usize], outcome: &dyn Fn(usize) -> EntryOutcome) ->
     let mut ranges: Vec<MissingRange> = Vec::new();
     for index in indexes {
         let at = int::to_u64(*index);
-        let is_revision = outcome(*index) == EntryOutcome::Revision;
+        let outcome = outcome(*index);
         match ranges.last_mut() {
-            Some(range) if range.to + 1 == at && range.is_revision == is_revision => range.to = at,
-            _ => ranges.push(MissingRange { from: at, to: at, is_revision }),
+            Some(range) if range.to + 1 == at && range.outcome == outcome => range.to = at,
+            _ => ranges.push(MissingRange { from: at, to: at, outcome }),
         }
     }
     ranges
@@ -161,12 +161,14 @@ fn collect_ranges(indexes: &[usize], outcome: &dyn Fn(usize) -> EntryOutcome) ->
 
 fn write_ranges(missing: &[MissingRange]) -> JsonWriter {
     let mut ranges = JsonWriter::new_array();
-    for MissingRange { from, to, is_revision } in missing {
+    for MissingRange { from, to, outcome } in missing {
         let mut range = JsonWriter::new_object();
         range.add_number("index_first", *from);
         range.add_number("index_last", *to);
-        if *is_revision {
-            range.add_flag("revision", true);
+        match outcome {
+            EntryOutcome::Revision => range.add_flag("revision", true),
+            EntryOutcome::System => range.add_flag("system", true),
+            EntryOutcome::New | EntryOutcome::Stored => {}
         }
         ranges.push_object(range);
     }

@@ -16,11 +16,11 @@ use crate::storage::{
     clock::{Clock, ClockReading},
     codec::{self, SoundRecord},
     context::Context,
-    keys::{self, ConversationKeys},
+    keys::{ConversationKeys, FORMAT_VERSION_KEY},
     message_mark::{AcceptedList, MessageMark},
     pack::PackRef,
     record_key::{RecordKey, RecordReads, RecordValues},
-    records::deferred::DeferredCompaction,
+    records::{deferred::DeferredCompaction, system_slot::SystemSlot},
     store::{Guard, Put},
     store_session::StoreSession,
     summary::SummaryProvenance,
@@ -140,6 +140,10 @@ pub(crate) struct ConversationHead {
     pub(crate) deferred: Option<DeferredCompaction>,
     /// Number of entries in the record of remakes; 0: there is no such record.
     pub(crate) remakes: u32,
+    /// The slot of system messages, a record of its own that is read with the head; `None`: no list
+    /// had system messages.
+    #[serde(skip)]
+    pub(crate) system: Option<SystemSlot>,
 }
 
 impl SoundRecord for ConversationHead {
@@ -209,7 +213,13 @@ impl ConversationHead {
             archived: None,
             deferred: None,
             remakes: 0,
+            system: None,
         }
+    }
+
+    /// Returns the tokens of the system messages that belong to every context.
+    pub(crate) fn system_tokens(&self) -> u64 {
+        self.system.map_or(0, |slot| u64::from(slot.tokens))
     }
 }
 
@@ -229,16 +239,19 @@ impl LoadedHead {
         conversation: &str,
         further: &[String],
     ) -> Result<(Self, Vec<Option<Vec<u8>>>)> {
-        let mut wanted = alloc::vec![keys.head_key(), String::from(keys::FORMAT_VERSION_KEY)];
+        let slot = SystemSlot::key(keys);
+        let mut wanted =
+            alloc::vec![keys.head_key(), FORMAT_VERSION_KEY.into(), slot.name().into()];
         wanted.extend_from_slice(further);
         let mut values = session.read_uncached(&wanted)?;
-        let rest = values.split_off(2.min(values.len()));
+        let rest = values.split_off(3.min(values.len()));
         let mut values = values.into_iter();
         let bytes = values.next().flatten();
         if let Some(value) = values.next().flatten() {
-            let _: () = codec::decode(keys::FORMAT_VERSION_KEY, &value)?;
+            let _: () = codec::decode(FORMAT_VERSION_KEY, &value)?;
         }
-        let head = match &bytes {
+        let system = values.next().flatten().filter(|_| bytes.is_some());
+        let mut head = match &bytes {
             None => ConversationHead::new(conversation),
             Some(value) if codec::is_tombstone(value) => {
                 // Nothing of the conversation stays in memory.
@@ -253,6 +266,7 @@ impl LoadedHead {
                 keys.head_key()
             )));
         }
+        head.system = system.map(|value| slot.decode(&value)).transpose()?;
         session.bind_head(keys, head.revision, bytes.as_deref());
         Ok((Self { head, bytes }, rest))
     }
@@ -411,7 +425,7 @@ impl LoadedHead {
             let name = (head.tenant.as_str(), head.conversation.as_str());
             puts.push(Put { key: keys.name_key(), value: Some(codec::encode(&name)?) });
             let format = Some(codec::encode(&())?);
-            puts.push(Put { key: keys::FORMAT_VERSION_KEY.into(), value: format });
+            puts.push(Put { key: FORMAT_VERSION_KEY.into(), value: format });
         }
         puts.push(Put { key: keys.head_key(), value: Some(codec::encode(&head)?) });
         changes.guards.push(Guard { key: keys.head_key(), value: self.bytes });
@@ -505,6 +519,8 @@ pub(crate) enum JournalAction {
     Clock,
     /// Removed that models were asked for provisional summaries again in vain.
     Resummarize,
+    /// Made a version of the system messages the newest, and stored no message.
+    System { version: [u8; 8] },
 }
 
 #[cfg(test)]
@@ -536,7 +552,7 @@ mod tests {
         let listed: Vec<&str> =
             listed.split(", ").filter_map(|act| act.split(' ').next()).collect();
         assert_eq!(listed, acts);
-        assert_eq!(acts.last().map(String::as_str), Some("resummarize"));
+        assert_eq!(acts.last().map(String::as_str), Some("system"));
     }
 
     /// Goal: a head has at most 4 KiB. Method: every list at its bound, every number beyond any

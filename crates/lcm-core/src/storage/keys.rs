@@ -258,6 +258,16 @@ impl ConversationKeys {
         format!("{}/w", self.root)
     }
 
+    /// Returns the key of the slot of system messages.
+    pub(crate) fn system_slot_key(&self) -> String {
+        format!("{}/r", self.root)
+    }
+
+    /// Returns the key of a version of the system messages.
+    pub(crate) fn system_version_key(&self, id: [u8; 8]) -> String {
+        format!("{}/r{}", self.root, hex(&id))
+    }
+
     /// Returns the key of the record of the conversation's vectors.
     pub(crate) fn vectors_key(&self) -> String {
         format!("{}/v", self.root)
@@ -400,6 +410,8 @@ mod tests {
             keys.segment_block_key(&[7; 8], 7),
             keys.column_key('m', 'l', 7),
             keys.withdrawals_key(),
+            keys.system_slot_key(),
+            keys.system_version_key([7; 8]),
             keys.vectors_key(),
             keys.vector_key('m', 's', 7),
         ];

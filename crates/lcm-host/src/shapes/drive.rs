@@ -68,6 +68,10 @@ pub struct AppendTask {
     /// `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seq_seen: Option<u64>,
+    /// System prompt beside the messages, which fills the slot: a text, a list of content blocks,
+    /// or an object with `parts`; absent or null: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system: Option<Value>,
 }
 
 /// Stores the missing messages of a whole transcript, in calls of bounded size.
@@ -115,6 +119,10 @@ pub struct IngestTask {
     /// `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seq_seen: Option<u64>,
+    /// System prompt beside the messages, which fills the slot: a text, a list of content blocks,
+    /// or an object with `parts`; absent or null: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system: Option<Value>,
 }
 
 /// Compacts until nothing is due.

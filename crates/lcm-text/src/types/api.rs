@@ -380,7 +380,7 @@ pub struct AssembledItem {
 pub struct AssembledContext {
     /// JSON array of messages in the requested dialect.
     pub messages_json: String,
-    /// Text of the leading system messages that are still raw; `None`: no such message.
+    /// Text of the system messages, which belong to every context; `None`: there are none.
     pub system: Option<String>,
     /// Tokens of the whole returned context, `system` included.
     pub tokens: u32,

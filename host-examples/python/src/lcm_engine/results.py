@@ -21,6 +21,7 @@ from .shapes.common import (
     ReadDialect,
     Role,
     SummaryKind,
+    SystemSlot,
     Trust,
     UsageSum,
     UsageTotals,
@@ -78,6 +79,8 @@ from .shapes.recall import (
     StoredMessage,
     SummaryDescription,
     SummaryMatch,
+    SystemDescription,
+    SystemMatch,
 )
 from .shapes.ask import (
     AskResult,
@@ -297,6 +300,9 @@ __all__ = [
     "SummaryLedger",
     "SummaryMatch",
     "SummaryPrompt",
+    "SystemDescription",
+    "SystemMatch",
+    "SystemSlot",
     "TimeOffset",
     "TokenPrices",
     "ToolAnswer",

@@ -137,6 +137,7 @@ fn verify_line(
             }
             _ => Ok(()),
         },
+        ExportLine::System(_) | ExportLine::SystemChunk(_) => Ok(()),
         ExportLine::Context(_) | ExportLine::End(_) => Ok(()),
     }
 }

@@ -15,6 +15,7 @@ pub(crate) mod question;
 pub(crate) mod remakes;
 pub(crate) mod session;
 pub(crate) mod summary_counts;
+pub(crate) mod system_slot;
 pub(crate) mod tombstone;
 pub(crate) mod upload;
 pub(crate) mod usage;

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
-from .common import ArchiveState, FocusBrief, Level, SummaryKind, UsageTotals
+from .common import ArchiveState, FocusBrief, Level, SummaryKind, SystemSlot, UsageTotals
 from .compaction import Calibration, DeferredCompaction
 from .recall import Grant, StoredMessage
 
@@ -67,6 +67,8 @@ class ConversationStatus(TypedDict):
     """Estimated tokens of all messages."""
     summaries: list[DepthCount]
     """Summaries by depth."""
+    system: SystemSlot | None
+    """The system messages of the slot; None: none."""
     context: ContextSize
     """Size of the stored context."""
     compression_ratio: float

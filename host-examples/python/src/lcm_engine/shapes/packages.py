@@ -8,7 +8,7 @@ from typing import Literal, NotRequired, TypedDict
 
 from .admin import CheckMetrics, CheckOutcome
 from .assembly import ContextItem, EvictionPolicy, PrefixReport
-from .common import CompletionFailure, Dialect, JsonObject, ModelFailure, ReadDialect
+from .common import CompletionFailure, Dialect, JsonObject, JsonValue, ModelFailure, ReadDialect
 from .compaction import (
     CompactionMode,
     CompactionPass,
@@ -52,6 +52,10 @@ class IngestOptions(TypedDict):
     aside only if the caller has seen all of them; otherwise, or if absent, all of
     them stay.
     """
+    system: NotRequired[JsonValue]
+    """System prompt beside the messages, which fills the slot: a text, a list of content
+    blocks, or an object with `parts`; absent or None: none.
+    """
 
 
 class AppendOptions(TypedDict):
@@ -72,6 +76,10 @@ class AppendOptions(TypedDict):
     receipt. If the list goes another way, the stored messages after the fork are set
     aside only if the caller has seen all of them; otherwise, or if absent, all of
     them stay.
+    """
+    system: NotRequired[JsonValue]
+    """System prompt beside the messages, which fills the slot: a text, a list of content
+    blocks, or an object with `parts`; absent or None: none.
     """
     append_mode: NotRequired[AppendMode]
     """Treatment of messages that are stored already. Default: `transcript`."""
@@ -213,6 +221,10 @@ class TurnOptions(TypedDict):
     aside only if the caller has seen all of them; otherwise, or if absent, all of
     them stay.
     """
+    system: NotRequired[JsonValue]
+    """System prompt beside the messages, which fills the slot: a text, a list of content
+    blocks, or an object with `parts`; absent or None: none.
+    """
     append_mode: NotRequired[AppendMode]
     """Treatment of messages that are stored already. Default: `transcript`."""
     repeat: NotRequired[bool]
@@ -330,8 +342,8 @@ class AssembledContext(TypedDict):
     appended.
     """
     system: str | None
-    """Text of the leading system messages, which `messages` does not contain; None: no
-    such message.
+    """Text of the system messages of the slot, which `messages` does not contain; None:
+    no such message.
     """
     tokens: int
     """Estimated tokens of `messages` and `system`."""

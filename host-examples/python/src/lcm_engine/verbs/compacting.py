@@ -15,6 +15,7 @@ from ..results import (
     CompactionMode,
     CompactReport,
     Decision,
+    JsonValue,
     MaintainReport,
     Message,
     ReadDialect,
@@ -44,6 +45,7 @@ class Compacting(Opened):
         refuse_replay: bool = False,
         family: str | None = None,
         seq_seen: int | None = None,
+        system: JsonValue = None,
         mode: CompactionMode = "threshold",
         force: bool = False,
         target: int | None = None,
@@ -76,6 +78,7 @@ class Compacting(Opened):
             "refuse_replay": refuse_replay,
             "family": family,
             "seq_seen": seq_seen,
+            "system": system,
         }
         options = {
             "mode": mode,
