@@ -59,6 +59,55 @@ impl Host {
         receipt
     }
 
+    /// Stores a list of any length by the plan of `reconcile`. Returns how many messages are stored.
+    fn ingest(&mut self, list: &[Value]) -> usize {
+        self.now += 1_000;
+        let list: Vec<String> = list.iter().map(Value::to_string).collect();
+        let mut entries: Vec<Value> = Vec::new();
+        for batch in list.chunks(100) {
+            let of_batch = self.engine.identify(Dialect::OpenaiChat, batch).expect("entries");
+            entries.extend(serde_json::from_str::<Vec<Value>>(&of_batch).unwrap());
+        }
+        let transcript = json!({"entries": entries, "seq_seen": self.seen}).to_string();
+        self.store.begin_call();
+        let plan = self.engine.reconcile(&mut self.store, CHAT, &transcript, self.now);
+        let mut plan: Value = serde_json::from_str(&plan.expect("a plan")).unwrap();
+        let warnings = plan["warnings"].as_array().unwrap();
+        self.warnings.extend(warnings.iter().map(|it| it.as_str().unwrap().to_owned()));
+        let mut stored = 0;
+        let mut batches: Vec<(Vec<String>, bool)> = Vec::new();
+        for range in plan["missing_ranges"].as_array().unwrap() {
+            let [from, to] =
+                ["index_first", "index_last"].map(|key| range[key].as_u64().unwrap() as usize);
+            let parts = list[from..=to].chunks(100);
+            batches.extend(parts.map(|part| (part.to_vec(), range["revision"] == true)));
+        }
+        let count = batches.len();
+        for (number, (batch, is_revision)) in batches.into_iter().enumerate() {
+            let mut line = plan["line"].take();
+            plan["line"] = json!({"list_hash": line["list_hash"], "seq_seen": line["seq_seen"]});
+            line["count"] = json!(batch.len());
+            line["revision"] = json!(is_revision);
+            if number + 1 < count {
+                line["list_hash"] = Value::Null;
+            }
+            let extra = json!({"revision": plan["revision"], "line": line}).to_string();
+            let options = AppendOptions {
+                append_mode: AppendMode::New,
+                extra_json: Some(extra),
+                ..AppendOptions::default()
+            };
+            let (dialect, now) = (Dialect::OpenaiChat, self.now);
+            self.store.begin_call();
+            let receipt = self.engine.append(&mut self.store, CHAT, dialect, &batch, &options, now);
+            let receipt = receipt.expect("an append");
+            plan["revision"] = json!(receipt.revision);
+            self.seen = receipt.seq_seen;
+            stored += receipt.ingested as usize;
+        }
+        stored
+    }
+
     /// The stored messages.
     fn stored(&mut self) -> Vec<Value> {
         let mut messages: Vec<Value> = Vec::new();
@@ -509,4 +558,155 @@ fn a_result_that_was_pending_is_filled_in() {
     assert!(host.context().contains(&"finished: twelve rows of the table".to_owned()));
     assert!(!host.context().contains(&"pending".to_owned()), "{:?}", host.context());
     host.ensure_sound();
+}
+
+/// A chat of long messages, a question and an answer in turn.
+fn chat_of(count: usize) -> Vec<Value> {
+    (0..count).map(|number| long(["user", "assistant"][number % 2], number)).collect()
+}
+
+/// Each message is stored once.
+fn ensure_once(host: &mut Host, what: &str) {
+    let mut texts: Vec<String> = host.stored().iter().map(Value::to_string).collect();
+    let count = texts.len();
+    texts.sort();
+    texts.dedup();
+    assert_eq!(texts.len(), count, "{what}: {:?}", host.warnings);
+    host.ensure_sound();
+}
+
+/// A host changes its first question, or has its first messages summarised, and keeps the rest.
+#[test]
+fn a_new_beginning_doubles_nothing() {
+    let summary = json!({"role": "user", "content": "Summary of the conversation so far: a chat."});
+    let notes = [json!({"role": "system", "content": "You help people."}), summary.clone()];
+    let begins: [(&str, usize, &[Value]); 4] = [
+        (
+            "question",
+            1,
+            &[json!({"role": "user", "content": "The first question in other words."})],
+        ),
+        ("summary", 6, std::slice::from_ref(&summary)),
+        ("one for one", 1, std::slice::from_ref(&summary)),
+        ("system", 4, &notes),
+    ];
+    for (what, dropped, first) in begins {
+        let mut host = Host::new();
+        let chat = chat_of(12);
+        host.append(Dialect::OpenaiChat, &chat[..6]);
+        host.append(Dialect::OpenaiChat, &chat);
+        let mut list = first.to_vec();
+        list.extend_from_slice(&chat[dropped..]);
+        for turn in 0..3 {
+            list.extend([long("user", 20 + 2 * turn), long("assistant", 21 + 2 * turn)]);
+            let receipt = host.append(Dialect::OpenaiChat, &list);
+            let beginning = if turn == 0 { first.len() as u32 } else { 0 };
+            assert_eq!(receipt.ingested, 2 + beginning, "{what} {turn} {:?}", host.warnings);
+        }
+        ensure_once(&mut host, what);
+    }
+}
+
+/// A window that keeps the first question and drops the middle, in a run of one question.
+#[test]
+fn a_window_may_keep_the_first_question() {
+    for form in ["texts", "unique ids", "counted ids"] {
+        let mut host = Host::new();
+        let mut list = vec![long("user", 0)];
+        for turn in 0..30 {
+            let [mut call, mut result] = poll(turn);
+            if form == "counted ids" {
+                call["tool_calls"][0]["id"] = json!(format!("call_{turn}"));
+                result["tool_call_id"] = call["tool_calls"][0]["id"].clone();
+            }
+            match form {
+                "texts" => list.push(long("assistant", turn + 1)),
+                _ => list.extend([call, result]),
+            }
+            let mut window = list.clone();
+            if window.len() > 9 {
+                window.drain(1..list.len() - 8);
+            }
+            host.append(Dialect::OpenaiChat, &window);
+        }
+        assert_eq!(host.stored().len(), list.len(), "{form} {:?}", host.warnings);
+        assert_eq!(host.context().len(), list.len(), "{form}");
+    }
+}
+
+/// Windows of polls whose ids are of a host of its own, or counted through the conversation.
+#[test]
+fn windows_of_polls_are_aligned_by_their_ids() {
+    let forms: [fn(usize) -> String; 3] = [
+        |number| format!("550e8400-e29b-41d4-a716-44665544{number:04}"),
+        |number| format!("call_{number}"),
+        |number| format!("functions.status:{number}"),
+    ];
+    for id_of in forms {
+        let mut host = Host::new();
+        let list: Vec<Value> = (0..20)
+            .flat_map(|number| {
+                let id = json!(id_of(number));
+                [
+                    json!({"role": "assistant", "content": null, "tool_calls": [{"id": id,
+                        "type": "function", "function": {"name": "status", "arguments": "{}"}}]}),
+                    json!({"role": "tool", "tool_call_id": id, "content": "pending"}),
+                ]
+            })
+            .collect();
+        for end in (2..=list.len()).step_by(2) {
+            host.append(Dialect::OpenaiChat, &list[end.saturating_sub(6)..end]);
+        }
+        let count = host.stored().len();
+        assert_eq!(count, list.len(), "{} {:?}", id_of(7), host.warnings);
+    }
+    // Counted anew in each turn: what is said again is new.
+    let mut host = Host::new();
+    let turn = [
+        json!({"role": "user", "content": "status?"}),
+        json!({"role": "assistant", "content": null, "tool_calls": [{"id": "call_0",
+            "type": "function", "function": {"name": "status", "arguments": "{}"}}]}),
+        json!({"role": "tool", "tool_call_id": "call_0", "content": "pending"}),
+        json!({"role": "assistant", "content": "pending"}),
+    ];
+    host.append(Dialect::OpenaiChat, &turn);
+    for number in 0..3 {
+        let list = [&[long("user", number)], &turn[1..]].concat();
+        host.append(Dialect::OpenaiChat, &list);
+    }
+    assert_eq!(host.stored().len(), 16, "{:?}", host.warnings);
+}
+
+/// A short message belongs to the long one behind it, not to an equal one before.
+#[test]
+fn a_short_message_is_aligned_with_its_neighbour() {
+    let ok = || json!({"role": "user", "content": "ok"});
+    let mut host = Host::new();
+    let mut list = chat_of(4);
+    list.extend([ok(), long("assistant", 5), long("user", 6), long("assistant", 7), ok()]);
+    list.extend([long("assistant", 9), long("user", 10)]);
+    host.append(Dialect::OpenaiChat, &list);
+    // What the host leaves out lies between two equal short messages.
+    let mut next = list[..3].to_vec();
+    next.extend_from_slice(&list[8..]);
+    next.push(long("assistant", 11));
+    let receipt = host.append(Dialect::OpenaiChat, &next);
+    assert_eq!(receipt.ingested, 1, "{:?}", receipt.warnings);
+    host.ensure_sound();
+}
+
+/// Changes in a long list, before more than 1,000 messages that stay.
+#[test]
+fn a_long_list_may_change_early() {
+    for changed in [&[0][..], &[2], &[2, 700], &[3, 1_300], &[5, 6, 1_250, 2_450]] {
+        let mut host = Host::new();
+        let mut list = chat_of(2_500);
+        host.ingest(&list);
+        for place in changed {
+            list[*place]["content"] = json!(format!("Other words at place {place} of the list."));
+        }
+        list.push(long("user", 9_000));
+        let stored = host.ingest(&list);
+        assert_eq!(stored, changed.len() + 1, "{changed:?} {:?}", host.warnings);
+    }
 }

@@ -26,7 +26,7 @@ use lcm_text::{
 };
 
 use super::{
-    alignment::{AlignableEntry, INSIDE_ANCHORS_MIN, MatchedRun, NewestMessages},
+    alignment::{self, AlignableEntry, INSIDE_ANCHORS_MIN, MatchedRun, NewestMessages},
     anchor_alignment,
     message_form::{MessageForm, compare_forms},
     range_alignment::ComparedRange,
@@ -111,6 +111,8 @@ struct AlignedRun {
     position_first: u64,
     /// Entries that are anchors.
     anchors: usize,
+    /// Whether one of the last entries says the same under an id or a unique call id.
+    is_named: bool,
 }
 
 /// Numbers of system messages at the beginning of the list and of the line.
@@ -228,8 +230,7 @@ impl LineComparison<'_, '_> {
         diff.is_first_turn = prefix.length > 0
             && prefix.anchors + 1 == INSIDE_ANCHORS_MIN
             && !self.has_user_after(session, prefix.position_first + int::to_u64(prefix.length))?;
-        if is_proven(&prefix) || diff.is_first_turn || (has_equal_leads && lead.messages == stored)
-        {
+        if is_proven(&prefix) || (has_equal_leads && lead.messages == stored) {
             diff.found_by = "prefix";
             diff.add_run(&prefix);
             return Ok(());
@@ -240,22 +241,26 @@ impl LineComparison<'_, '_> {
         let suffix = self.find_suffix_run(session, lead)?;
         // Elsewhere in the list, the newest messages may well be said again.
         let is_near = suffix.start <= self.confirmed.max(lead.entries)
-            || suffix.length + lead.messages == stored;
-        let follows_prefix = length > 0
-            && suffix.start >= lead.entries + length
-            && anchors + suffix.anchors >= INSIDE_ANCHORS_MIN;
-        let is_suffix = suffix.anchors > 0 && (is_near || follows_prefix);
+            || suffix.length + lead.messages == stored
+            || self.is_certain_run(&suffix);
+        let follows_prefix = |run: &AlignedRun| {
+            length > 0
+                && run.length > 0
+                && run.start >= lead.entries + length
+                && run.position_first > int::to_u64(lead.messages + length)
+                && anchors + run.anchors >= INSIDE_ANCHORS_MIN
+        };
+        let is_suffix = suffix.anchors > 0 && (is_near || follows_prefix(&suffix));
+        if diff.is_first_turn && !(is_suffix && follows_prefix(&suffix)) {
+            diff.found_by = "prefix";
+            diff.add_run(&prefix);
+            return Ok(());
+        }
         let inside = match is_suffix {
             true => suffix,
             false => self.find_inside_run(session, lead)?,
         };
-        let is_apart = inside.start >= lead.entries + length
-            && inside.position_first > int::to_u64(lead.messages + length);
-        if length > 0
-            && inside.length > 0
-            && is_apart
-            && anchors + inside.anchors >= INSIDE_ANCHORS_MIN
-        {
+        if follows_prefix(&inside) {
             diff.found_by = "prefix";
             diff.add_run(&prefix);
             diff.add_run(&inside);
@@ -270,6 +275,12 @@ impl LineComparison<'_, '_> {
             diff.other_forms.clear();
         }
         Ok(())
+    }
+
+    /// Returns whether a run at the end of the line is no repetition, wherever it is in the list.
+    fn is_certain_run(&self, run: &AlignedRun) -> bool {
+        let entries = self.entries.get(run.start..run.start + run.length).unwrap_or(&[]);
+        run.is_named || alignment::have_certain_texts(entries)
     }
 
     /// Returns whether a person said something from a position on. Of more than one page, yes.
@@ -316,9 +327,9 @@ impl LineComparison<'_, '_> {
         position_first: u64,
     ) -> Result<AlignedRun> {
         let entries = self.entries.get(start..).unwrap_or(&[]);
-        let MatchedRun { length, anchors } =
+        let MatchedRun { length, anchors, .. } =
             self.match_messages(session, entries, position_first)?;
-        Ok(AlignedRun { start, length, position_first, anchors })
+        Ok(AlignedRun { start, length, position_first, anchors, is_named: false })
     }
 
     /// Compares the entries after the last aligned one with the messages there as other forms of
@@ -377,6 +388,15 @@ impl LineComparison<'_, '_> {
                     position_end: position_next.unwrap_or(self.line.count_messages() + 1),
                     is_enclosed: position_next.is_some(),
                 };
+                if !range.is_enclosed && range.is_large() {
+                    let before =
+                        LeadCounts { entries: start, messages: int::to_usize(position - 1) };
+                    let run = self.find_suffix_run(session, before)?;
+                    if self.is_certain_run(&run) {
+                        diff.add_run(&run);
+                        continue;
+                    }
+                }
                 let aligned = range.align_range(session, self.line)?;
                 let slots = diff.positions.iter_mut().skip(start).zip(aligned);
                 slots.for_each(|(slot, aligned)| *slot = slot.or(aligned));
@@ -404,16 +424,18 @@ impl LineComparison<'_, '_> {
         let Some(rotated) = rotated.filter(|_| first.start == 0 && before > 0) else {
             return Ok(runs);
         };
-        let MatchedRun { length, anchors } = self.match_messages(session, rotated, 1)?;
+        let MatchedRun { length, anchors, .. } = self.match_messages(session, rotated, 1)?;
         if length < before || anchors < INSIDE_ANCHORS_MIN {
             return Ok(runs);
         }
-        runs.push(AlignedRun { start: first.length, length, position_first: 1, anchors });
+        let run = AlignedRun { start: first.length, length, position_first: 1, anchors, ..first };
+        runs.push(run);
         let start = first.length + before;
         let position_first = first.position_first + int::to_u64(first.length);
         let rest = self.entries.get(start..).unwrap_or(&[]);
-        let MatchedRun { length, anchors } = self.match_messages(session, rest, position_first)?;
-        runs.push(AlignedRun { start, length, position_first, anchors });
+        let MatchedRun { length, anchors, .. } =
+            self.match_messages(session, rest, position_first)?;
+        runs.push(AlignedRun { start, length, position_first, anchors, ..first });
         Ok(runs)
     }
 
@@ -427,12 +449,18 @@ impl LineComparison<'_, '_> {
     ) -> Result<AlignedRun> {
         let least = lead.entries;
         let (marks, length) = (self.line.newest_marks(), self.line.count_messages());
-        let newest = NewestMessages { marks, texts: self.texts, position_last: length };
+        let is_counted = alignment::has_distinct_calls(marks);
         let free = int::to_usize(length).saturating_sub(lead.messages);
         let mut best = AlignedRun { start: least, ..AlignedRun::default() };
         for end in (least + 1..=self.entries.len()).rev() {
             let most = free.min(end - least).min(marks.len());
             let before = self.entries.get(end - most..end).unwrap_or(&[]);
+            let newest = NewestMessages {
+                marks,
+                texts: self.texts,
+                position_last: length,
+                counts_calls: is_counted && end < self.entries.len(),
+            };
             let run = newest.match_suffix(before);
             let is_first = run.length == best.length && end - run.length == least;
             if run.anchors > 0 && (run.length > best.length || is_first) {
@@ -441,6 +469,7 @@ impl LineComparison<'_, '_> {
                     length: run.length,
                     position_first: length + 1 - int::to_u64(run.length),
                     anchors: run.anchors,
+                    is_named: run.named > 0,
                 };
             }
         }
@@ -496,9 +525,10 @@ impl LineComparison<'_, '_> {
         let mut best = AlignedRun::default();
         for (start, position_first) in rank_starts(newest_first, marks, self.entries) {
             let entries = self.entries.get(start..).unwrap_or(&[]);
-            let MatchedRun { length, anchors } =
+            let MatchedRun { length, anchors, .. } =
                 self.match_messages(session, entries, position_first)?;
-            let mut run = AlignedRun { start, length, position_first, anchors };
+            let mut run =
+                AlignedRun { start, length, position_first, anchors, ..AlignedRun::default() };
             self.extend_run(session, lead, &mut run)?;
             let is_near = run.start <= self.confirmed.max(lead.entries);
             let is_proven = is_near && run.anchors >= INSIDE_ANCHORS_MIN;

@@ -142,7 +142,7 @@ fn hash_call_id(kind: &[u8], id: &str) -> [u8; 4] {
 
 /// Returns whether a call id looks globally unique: it does not only count the calls of a list or
 /// turn, as `call_1` and `functions.exec:0` do.
-fn looks_unique(id: &str) -> bool {
+pub(super) fn looks_unique(id: &str) -> bool {
     let stem = id.trim_end_matches(|c: char| c.is_ascii_digit());
     let is_counted = stem.len() < id.len() && !stem.bytes().any(|b| b.is_ascii_digit());
     let characters = id.bytes().filter(u8::is_ascii_alphanumeric).count();
