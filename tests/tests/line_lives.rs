@@ -8,7 +8,7 @@
 )]
 //! Random lives of hosts that hand over their lists after every turn, as chat programs do.
 //!
-//! A host says something, edits a question, has an answer made again, undoes turns, goes back to an
+//! A host says something, edits a question, has an answer made again, takes turns back, goes to an
 //! earlier branch, streams an answer in two parts, forgets what it saw, and writes its messages
 //! otherwise each time. A tenth of the lives have two hosts on one conversation. After every call:
 //!
@@ -639,6 +639,19 @@ impl Life {
                 if self.random.chance(500) {
                     let turn = self.say_turn();
                     self.hosts[which].list.extend(turn);
+                }
+            }
+            // The host takes turns back, and says nothing new.
+            11 => {
+                self.keep_branch(which);
+                let list = &self.hosts[which].list;
+                let is_user =
+                    |number: &usize| matches!(self.said[*number], Said::Text { role: "user", .. });
+                let users = (2..list.len()).filter(|at| is_user(&list[*at]));
+                let users: Vec<usize> = users.collect();
+                if !users.is_empty() {
+                    let at = *self.random.pick(&users);
+                    self.hosts[which].list.truncate(at);
                 }
             }
             10 => {

@@ -710,3 +710,169 @@ fn a_long_list_may_change_early() {
         assert_eq!(stored, changed.len() + 1, "{changed:?} {:?}", host.warnings);
     }
 }
+
+/// A question that is edited to its own beginning, or to its end, is another question.
+#[test]
+fn a_shortened_question_is_an_edit() {
+    let question = "Please write the report about the harbour, and add a table of all ships.";
+    for (from, to) in [(0, 41), (29, question.len())] {
+        for is_answered in [false, true] {
+            let mut host = Host::new();
+            let mut chat = chat_of(4);
+            chat.push(json!({"role": "user", "content": question}));
+            host.append(Dialect::OpenaiChat, &chat);
+            if is_answered {
+                chat.push(long("assistant", 5));
+                host.append(Dialect::OpenaiChat, &chat);
+            }
+            let mut edited = chat[..4].to_vec();
+            edited.push(json!({"role": "user", "content": &question[from..to]}));
+            let receipt = host.append(Dialect::OpenaiChat, &edited);
+            assert_eq!(receipt.ingested, 1, "{:?}", receipt.warnings);
+            let wanted: Vec<String> = edited.iter().map(text_of).collect();
+            assert_eq!(host.context(), wanted, "{is_answered} {:?}", receipt.warnings);
+            host.ensure_sound();
+        }
+    }
+    // A reminder that the next list leaves out is no edit.
+    let mut host = Host::new();
+    let mut chat = chat_of(4);
+    for turn in 0..6 {
+        let mut list = chat.clone();
+        list.push(json!({"role": "user", "content": format!("{question} {turn} <reminder>")}));
+        host.append(Dialect::OpenaiChat, &list);
+        chat.push(json!({"role": "user", "content": format!("{question} {turn}")}));
+        chat.push(json!({"role": "assistant", "content": "done"}));
+    }
+    host.append(Dialect::OpenaiChat, &chat);
+    assert_eq!(host.context().len(), chat.len(), "{:?}", host.warnings);
+}
+
+/// Stubs for old results whose call ids only count calls.
+#[test]
+fn stubs_of_counted_calls_hide_nothing() {
+    let turn = |number: usize, is_stub: bool| {
+        let id = format!("call_{number}");
+        let text = format!("The whole of page {number}, which is long and says a lot.");
+        let text = if is_stub { "[removed]" } else { &text };
+        [
+            json!({"role": "assistant", "content": null, "tool_calls": [{"id": id,
+                "type": "function", "function": {"name": "page", "arguments": "{}"}}]}),
+            json!({"role": "tool", "tool_call_id": id, "content": text}),
+        ]
+    };
+    for question in ["Read all pages of the book and tell me what they say.", "go"] {
+        let mut host = Host::new();
+        let mut list = Vec::new();
+        for count in 1..=16 {
+            list = vec![json!({"role": "user", "content": question})];
+            list.extend((0..count).flat_map(|number| turn(number, number + 3 < count)));
+            host.append(Dialect::OpenaiChat, &list);
+        }
+        let context = host.context();
+        for number in 0..16 {
+            let text = text_of(&turn(number, false)[1]);
+            let found = context.iter().filter(|one| **one == text).count();
+            assert_eq!(found, 1, "{question} {number} {context:?} {:?}", host.warnings);
+        }
+        assert_eq!(context.len(), list.len(), "{question} {:?}", host.warnings);
+        host.ensure_sound();
+    }
+}
+
+/// A shorter list takes back what follows it, at once and not with the next message.
+#[test]
+fn an_undo_acts_at_once() {
+    let mut host = Host::new();
+    let chat = chat_of(8);
+    host.append(Dialect::OpenaiChat, &chat[..6]);
+    host.append(Dialect::OpenaiChat, &chat);
+    for count in [4, 8, 6, 4] {
+        let receipt = host.append(Dialect::OpenaiChat, &chat[..count]);
+        assert_eq!(receipt.ingested, 0, "{:?}", receipt.warnings);
+        assert_eq!(host.context().len(), count, "{:?}", receipt.warnings);
+        host.ensure_sound();
+    }
+    // Not by a caller that did not see all, and not by a window.
+    host.append(Dialect::OpenaiChat, &chat);
+    for (list, seen) in [(&chat[..4], None), (&chat[..4], Some(6)), (&chat[2..6], Some(host.seen))]
+    {
+        let receipt = host.append_seen(Dialect::OpenaiChat, list, seen);
+        assert_eq!((receipt.ingested, host.context().len()), (0, 8), "{:?}", receipt.warnings);
+    }
+}
+
+/// A host with windows goes back to an earlier branch.
+#[test]
+fn a_window_leads_back_to_its_branch() {
+    let mut host = Host::new();
+    let mut chat = chat_of(20);
+    host.append(Dialect::OpenaiChat, &chat);
+    let mut other = chat[..6].to_vec();
+    other.extend((30..40).map(|number| long(["user", "assistant"][number % 2], number)));
+    host.append(Dialect::OpenaiChat, &other);
+    let mut third = other[..12].to_vec();
+    third.extend((50..54).map(|number| long(["user", "assistant"][number % 2], number)));
+    host.append(Dialect::OpenaiChat, &third);
+    for list in [&mut chat, &mut other, &mut third] {
+        list.push(json!({"role": "user", "content": format!("{} and more", list.last().unwrap())}));
+        let receipt = host.append(Dialect::OpenaiChat, &list[list.len() - 4..]);
+        assert_eq!(receipt.ingested, 1, "{:?}", receipt.warnings);
+        let wanted: Vec<String> = list.iter().map(text_of).collect();
+        assert_eq!(host.context(), wanted, "{:?}", receipt.warnings);
+        host.ensure_sound();
+    }
+    ensure_once(&mut host, "windows");
+}
+
+/// A list that shares nothing with what is stored says so.
+#[test]
+fn a_list_without_overlap_is_announced() {
+    let mut host = Host::new();
+    assert_eq!(host.append(Dialect::OpenaiChat, &chat_of(4)).warnings.len(), 0);
+    let others: Vec<Value> = (10..14).map(|number| long("user", number)).collect();
+    let receipt = host.append(Dialect::OpenaiChat, &others);
+    assert_eq!(receipt.ingested, 4);
+    assert!(receipt.warnings[0].starts_with("no-overlap: "), "{:?}", receipt.warnings);
+    assert_eq!(receipt.warnings.len(), 1);
+}
+
+/// Other text under the id of a stored message is never lost in silence.
+#[test]
+fn a_taken_id_is_announced() {
+    let say = |id: usize, number: usize| {
+        let mut message = long(["user", "assistant"][number % 2], number);
+        message["id"] = json!(format!("m{id}"));
+        message
+    };
+    let list = |numbers: &[(usize, usize)]| -> Vec<Value> {
+        numbers.iter().map(|(id, number)| say(*id, *number)).collect()
+    };
+    let call = |host: &mut Host, list: &[Value], append_mode: AppendMode| {
+        host.now += 1_000;
+        let messages: Vec<String> = list.iter().map(Value::to_string).collect();
+        let options = AppendOptions { append_mode, ..AppendOptions::default() };
+        let (dialect, now) = (Dialect::OpenaiChat, host.now);
+        host.store.begin_call();
+        host.engine.append(&mut host.store, CHAT, dialect, &messages, &options, now)
+    };
+    for mode in [AppendMode::Transcript, AppendMode::New] {
+        let mut host = Host::new();
+        call(&mut host, &list(&[(0, 0), (1, 1), (2, 2)]), mode).expect("new messages");
+        // One of three is lost, and announced; ids and texts that are known are not.
+        let receipt = call(&mut host, &list(&[(1, 1), (2, 20), (3, 3)]), mode).expect("a warning");
+        let warning = receipt.warnings.iter().find(|it| it.starts_with("id-taken: "));
+        let warning = warning.unwrap_or_else(|| panic!("{mode:?} {:?}", receipt.warnings));
+        assert!(warning.contains("1 of 3 messages, first `messages[1]`"), "{warning}");
+        let again = call(&mut host, &list(&[(0, 0), (1, 1)]), mode).expect("known messages");
+        assert!(!again.warnings.iter().any(|it| it.starts_with("id-taken")), "{again:?}");
+        // Ids that begin anew, of stored messages and within one list.
+        let stored = [(0, 40), (1, 41), (2, 42), (3, 43), (9, 44)];
+        let repeated = [(20, 50), (20, 51), (20, 52), (20, 53), (20, 54), (21, 55)];
+        for lost in [&stored[..], &repeated] {
+            let error = call(&mut host, &list(lost), mode).expect_err("most is lost");
+            assert!(error.message.contains("an id of its own"), "{}", error.message);
+        }
+        assert_eq!(host.stored().len(), 4);
+    }
+}

@@ -43,8 +43,8 @@ use super::{
 /// # Errors
 ///
 /// `invalid-input`: a message that cannot be read, named by its index; `limit-exceeded`: too many
-/// or too large messages, with the number that fits; `exists`: a refused likely replay, or another
-/// family; `denied`: the conversation is archived; `conflict`: the conversation is not at
+/// or too large messages, with the number that fits; `exists`: a refused likely replay, another
+/// family, or most of the messages have ids of other messages; `denied`: the conversation is archived; `conflict`: the conversation is not at
 /// `revision`, or another call committed first; `not-found`: nothing was uploaded under a name;
 /// errors of the store.
 pub(crate) fn append(
@@ -88,6 +88,7 @@ pub(crate) fn append(
         StoredState::read(session, call, &loaded.head, &candidates, &mut index_maintenance)?;
     let withdrawals = values.decode(&withdrawals)?.unwrap_or_default();
     let batch = ListBatch { candidates: &candidates, identities: &stored.identities };
+    let taken = batch.find_taken(session, call, &loaded.head, &withdrawals)?;
     let AppendPlan { places, line, notices } = match options.append_mode {
         AppendMode::Transcript => {
             batch.plan_list(session, call, &loaded.head, withdrawals, extra.seq_seen)?
@@ -96,6 +97,7 @@ pub(crate) fn append(
     };
     let mut decision = select_new(&loaded.head, &candidates, &mut stored.identities, &places);
     decision.warnings = notices;
+    decision.warnings.extend(taken);
     add_replay_warnings(call.config, &extra, &candidates, &mut decision);
     if decision.new_messages.is_empty() && line.change.is_none() {
         let (seen, warnings) = (line.seen, decision.warnings);

@@ -28,7 +28,7 @@ use lcm_text::{
 use super::{
     alignment::{self, AlignableEntry, INSIDE_ANCHORS_MIN, MatchedRun, NewestMessages},
     anchor_alignment,
-    message_form::{MessageForm, compare_forms},
+    message_form::{self, MessageForm, compare_forms},
     range_alignment::ComparedRange,
     stored_line::{ComparedMessage, StoredLine},
 };
@@ -92,6 +92,12 @@ impl LineDiff {
     /// Returns whether an entry is stored.
     pub(super) fn is_stored(&self, index: usize) -> bool {
         index < self.accepted || self.positions.get(index).copied().flatten().is_some()
+    }
+
+    /// Adds an entry that is another form of the message at a position.
+    fn add_form(&mut self, index: usize, position: u64) {
+        self.positions.get_mut(index).into_iter().for_each(|slot| *slot = Some(position));
+        self.other_forms.push(index);
     }
 
     /// Adds a run.
@@ -311,8 +317,7 @@ impl LineComparison<'_, '_> {
                 if message.is_entry(position, entry) {
                     diff.positions.get_mut(index).into_iter().for_each(|it| *it = Some(position));
                 } else if !entry.is_known() && !entry.mark.has_other_id(&message.mark) {
-                    diff.positions.get_mut(index).into_iter().for_each(|it| *it = Some(position));
-                    diff.other_forms.push(index);
+                    diff.add_form(index, position);
                 }
             }
         }
@@ -356,11 +361,18 @@ impl LineComparison<'_, '_> {
                     diff.grown = Some(start);
                     break;
                 }
-                Some(_) => {
-                    diff.positions.get_mut(start).into_iter().for_each(|it| *it = Some(position));
-                    diff.other_forms.push(start);
+                Some(MessageForm::Shortened)
+                    if !self.goes_on_after(session, start, position)? =>
+                {
+                    break;
                 }
-                None => break,
+                Some(_) => diff.add_form(start, position),
+                None => match self.find_stubs(session, start, position)? {
+                    Some(stubs) => {
+                        stubs.into_iter().for_each(|(index, place)| diff.add_form(index, place))
+                    }
+                    None => break,
+                },
             }
             self.align_gaps(session, diff)?;
             let last = diff.positions.iter().rposition(Option::is_some);
@@ -368,6 +380,51 @@ impl LineComparison<'_, '_> {
             position = diff.positions.iter().flatten().max().map_or(position, |it| it + 1);
         }
         Ok(())
+    }
+
+    /// Returns whether the list goes on after an entry as the line does after a message. Behind the
+    /// newest message, anything may follow.
+    fn goes_on_after(
+        &self,
+        session: &mut StoreSession<'_>,
+        index: usize,
+        position: u64,
+    ) -> Result<bool> {
+        let Some(next) = self.entries.get(index + 1) else { return Ok(false) };
+        if position == self.line.count_messages() {
+            return Ok(true);
+        }
+        let stored = self.line.read_stored(session, &[self.line.seq_at(position + 1)])?;
+        Ok(stored.first().is_some_and(|stored| stored.is_entry(position + 1, next)))
+    }
+
+    /// Finds the entries that are stubs of results whose call ids may only count calls: pairs of an
+    /// index and a position. All else must be equal up to the end of the list or the line, and
+    /// behind the last stub; `None`: it is not.
+    fn find_stubs(
+        &self,
+        session: &mut StoreSession<'_>,
+        start: usize,
+        position: u64,
+    ) -> Result<Option<Vec<(usize, u64)>>> {
+        let (mut stubs, mut is_equal, mut count) = (Vec::new(), false, 0);
+        loop {
+            let place = position + int::to_u64(count);
+            if start + count >= self.entries.len() || place > self.line.count_messages() {
+                return Ok(Some(stubs).filter(|stubs| is_equal && !stubs.is_empty()));
+            }
+            let stored = self.line.read_page(session, place)?;
+            let entries = self.entries.iter().skip(start + count);
+            for (entry, (place, stored)) in entries.zip((place..).zip(&stored)) {
+                is_equal = stored.is_entry(place, entry);
+                if !is_equal && message_form::may_be_stub(entry, stored) {
+                    stubs.push((start + count, place));
+                } else if !is_equal {
+                    return Ok(None);
+                }
+                count += 1;
+            }
+        }
     }
 
     /// Aligns the entries between and after what was found.

@@ -6,7 +6,7 @@
 use alloc::{string::String, vec::Vec};
 
 use crate::storage::{
-    call::Call, head::ConversationHead, records::withdrawals::Withdrawals,
+    call::Call, head::ConversationHead, history::MessageHistory, records::withdrawals::Withdrawals,
     store_session::StoreSession,
 };
 use lcm_text::{
@@ -23,6 +23,8 @@ use super::{
     list_decision::{EntryOutcome, SeenMessages},
     new_messages::CandidatePlace,
     planned_line::PlannedLine,
+    stored_line::StoredLine,
+    taken_ids::TakenIds,
     transcript::TranscriptEntry,
 };
 
@@ -47,6 +49,36 @@ pub(super) struct ListBatch<'a> {
 }
 
 impl ListBatch<'_> {
+    /// Returns the notice about candidates whose ids other messages have; `None`: there are none.
+    ///
+    /// # Errors
+    ///
+    /// `exists`: most of the candidates would be lost; errors of the store; `corrupt`.
+    pub(super) fn find_taken(
+        &self,
+        session: &mut StoreSession<'_>,
+        call: Call<'_>,
+        head: &ConversationHead,
+        withdrawals: &Withdrawals,
+    ) -> Result<Option<String>> {
+        let line = StoredLine::new(MessageHistory::new(call, head), withdrawals);
+        let candidates = self.candidates.iter().enumerate();
+        let (entries, known): (Vec<(usize, &TranscriptEntry)>, Vec<Option<u64>>) = candidates
+            .filter(|(_, candidate)| !candidate.entry.is_empty)
+            .map(|(index, candidate)| ((index, &candidate.entry), self.find_known(candidate)))
+            .unzip();
+        TakenIds { entries: &entries, known: &known }.find_notice(session, &line, 0)
+    }
+
+    /// Returns the seq of the message with an id of a candidate; `None`: there is no such message.
+    fn find_known(&self, candidate: &AppendCandidate<'_>) -> Option<u64> {
+        let AppendCandidate { lookups, message, .. } = candidate;
+        match identity::match_identities(lookups, message, self.identities) {
+            IdentityMatch::Stored { seq } => Some(seq),
+            IdentityMatch::New { .. } => None,
+        }
+    }
+
     /// Aligns the list with the line and plans the append.
     ///
     /// # Errors
@@ -65,16 +97,8 @@ impl ListBatch<'_> {
             candidates.filter(|(_, candidate)| !candidate.entry.is_empty).collect();
         let entries: Vec<&TranscriptEntry> =
             effective.iter().map(|(_, candidate)| &candidate.entry).collect();
-        let known: Vec<Option<u64>> = effective
-            .iter()
-            .map(|(_, candidate)| {
-                let AppendCandidate { lookups, message, .. } = candidate;
-                match identity::match_identities(lookups, message, self.identities) {
-                    IdentityMatch::Stored { seq } => Some(seq),
-                    IdentityMatch::New { .. } => None,
-                }
-            })
-            .collect();
+        let known: Vec<Option<u64>> =
+            effective.iter().map(|(_, candidate)| self.find_known(candidate)).collect();
         let text_of = |index: usize| {
             let (_, candidate) = effective.get(index)?;
             meaning::read_text(&candidate.raw, &candidate.message)
