@@ -118,6 +118,7 @@ const ROUTES = {
   "GET evaluate": async (asked) => asked.lcm.evaluate(ID, await optionsOf(asked)),
   "POST compact": async (asked) => asked.lcm.compact(ID, await optionsOf(asked)),
   "POST maintain": async (asked) => asked.lcm.maintain(ID, await optionsOf(asked)),
+  "POST rewind": async (asked) => asked.lcm.rewind(ID, await optionsOf(asked)),
   "DELETE ": remove,
   "GET status": async ({ lcm, url }) => lcm.status(ID, queryOf(url)),
   "GET check": async ({ lcm }) => lcm.check(ID),

@@ -17,6 +17,7 @@ mod import;
 mod listing;
 mod maintenance;
 mod prompts;
+mod rewind;
 mod session;
 mod status;
 mod usage;

@@ -34,6 +34,7 @@ use super::{
     list_batch::{AppendPlan, ListBatch},
     list_decision::SeenMessages,
     new_messages::select_new,
+    rendered::strip_rendered,
     replay::{add_replay_warnings, ensure_no_replay},
     stored_state::StoredState,
 };
@@ -44,9 +45,9 @@ use super::{
 ///
 /// `invalid-input`: a message that cannot be read, named by its index; `limit-exceeded`: too many
 /// or too large messages, with the number that fits; `exists`: a refused likely replay, another
-/// family, or most of the messages have ids of other messages; `denied`: the conversation is archived; `conflict`: the conversation is not at
-/// `revision`, or another call committed first; `not-found`: nothing was uploaded under a name;
-/// errors of the store.
+/// family, or most messages have ids of others; `denied`: the conversation is archived; `conflict`:
+/// the conversation is not at `revision`, or another call committed first; `not-found`: nothing was
+/// uploaded under a name; errors of the store.
 pub(crate) fn append(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -70,10 +71,13 @@ pub(crate) fn append(
     }
     session_rules::ensure_not_archived(session, &loaded.head)?;
     let changes = join_family(&mut loaded, call, family)?;
-    let mut index_maintenance =
-        IndexMaintenance::from_manifest(call.keys, values.decode(&manifest)?);
+    let manifest = values.decode(&manifest)?;
+    let mut index_maintenance = IndexMaintenance::from_manifest(call.keys, manifest);
     let staged = StagedUploads { slots: &slots, values: &values, is_partial: options.partial };
     batch::resolve_uploads(session, &parser, &mut candidates, staged)?;
+    if options.append_mode == AppendMode::Transcript {
+        strip_rendered(session, call, candidates.iter_mut().map(|it| &mut it.entry))?;
+    }
     let consumed = int::to_u32(candidates.len());
     let key = IdempotencyKey::from_call(&extra, &candidates, options.append_mode, call.now);
     let repeated = key.count_repeated(&loaded.head, consumed, &extra);
@@ -96,8 +100,7 @@ pub(crate) fn append(
         AppendMode::New => extra.build_plan(repeated, candidates.len(), &loaded.head, withdrawals),
     };
     let mut decision = select_new(&loaded.head, &candidates, &mut stored.identities, &places);
-    decision.warnings = notices;
-    decision.warnings.extend(taken);
+    decision.warnings = notices.into_iter().chain(taken).collect();
     add_replay_warnings(call.config, &extra, &candidates, &mut decision);
     if decision.new_messages.is_empty() && line.change.is_none() {
         let (seen, warnings) = (line.seen, decision.warnings);

@@ -89,7 +89,7 @@ fn find_range(withdrawals: &Withdrawals, seq: u64) -> Option<WithdrawnRange> {
 
 /// Returns the message of the line that a set-aside message follows by way of its branch, and the
 /// ascending ranges between them, up to `seq_last`; `None`: too many ranges.
-fn find_path(
+pub(super) fn find_path(
     withdrawals: &Withdrawals,
     seq_first: u64,
     seq_last: u64,

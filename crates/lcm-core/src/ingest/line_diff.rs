@@ -100,6 +100,12 @@ impl LineDiff {
         self.other_forms.push(index);
     }
 
+    /// Adds a run at the beginning.
+    fn add_prefix(&mut self, run: &AlignedRun) {
+        self.found_by = "prefix";
+        self.add_run(run);
+    }
+
     /// Adds a run.
     fn add_run(&mut self, run: &AlignedRun) {
         let slots = self.positions.iter_mut().skip(run.start).take(run.length);
@@ -227,9 +233,8 @@ impl LineComparison<'_, '_> {
             run.anchors >= INSIDE_ANCHORS_MIN || (run.length > 0 && reaches_end)
         };
         if is_proven(&begun_anew) && begun_anew.length >= prefix.length + lead.entries {
-            diff.found_by = "prefix";
             diff.positions.fill(None);
-            diff.add_run(&begun_anew);
+            diff.add_prefix(&begun_anew);
             return Ok(());
         }
         let has_equal_leads = lead.entries > 0 && diff.is_stored(lead.entries - 1);
@@ -237,8 +242,7 @@ impl LineComparison<'_, '_> {
             && prefix.anchors + 1 == INSIDE_ANCHORS_MIN
             && !self.has_user_after(session, prefix.position_first + int::to_u64(prefix.length))?;
         if is_proven(&prefix) || (has_equal_leads && lead.messages == stored) {
-            diff.found_by = "prefix";
-            diff.add_run(&prefix);
+            diff.add_prefix(&prefix);
             return Ok(());
         }
         let (length, anchors) = (prefix.length, prefix.anchors);
@@ -258,8 +262,7 @@ impl LineComparison<'_, '_> {
         };
         let is_suffix = suffix.anchors > 0 && (is_near || follows_prefix(&suffix));
         if diff.is_first_turn && !(is_suffix && follows_prefix(&suffix)) {
-            diff.found_by = "prefix";
-            diff.add_run(&prefix);
+            diff.add_prefix(&prefix);
             return Ok(());
         }
         let inside = match is_suffix {
@@ -267,8 +270,7 @@ impl LineComparison<'_, '_> {
             false => self.find_inside_run(session, lead)?,
         };
         if follows_prefix(&inside) {
-            diff.found_by = "prefix";
-            diff.add_run(&prefix);
+            diff.add_prefix(&prefix);
             diff.add_run(&inside);
         } else if inside.length > 0 {
             diff.found_by = "alignment";

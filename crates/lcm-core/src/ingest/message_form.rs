@@ -14,8 +14,8 @@ pub(super) enum MessageForm {
     Longer,
     /// The stored text holds the entry, or the entry stands for the result of the same call.
     Other,
-    /// The stored text of a user begins or ends with the entry, and the rest is no block of its own:
-    /// an edit, which is another message, unless what follows is the same.
+    /// The stored text of a user begins or ends with the entry, and the rest is no block of its
+    /// own: an edit, which is another message, unless what follows is the same.
     Shortened,
 }
 

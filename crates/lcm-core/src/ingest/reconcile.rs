@@ -26,6 +26,7 @@ use super::{
     list_alignment::{AlignmentRequest, align_list},
     list_decision::EntryOutcome,
     reconcile_plan::PlanInput,
+    rendered::strip_rendered,
     stored_line::StoredLine,
     taken_ids::TakenIds,
     transcript::{TranscriptEntry, parse_transcript},
@@ -51,6 +52,9 @@ pub(crate) fn reconcile(
     transcript.confirmed_count = transcript.confirmed_count.max(consumed);
     // After confirmed entries, other entries may equal stored messages without being a replay.
     transcript.refuse_replay &= transcript.confirmed_count == 0;
+    if !transcript.is_new {
+        strip_rendered(session, call, transcript.entries.iter_mut())?;
+    }
     let entries = &*transcript.entries;
     let effective = &*select_effective(entries);
     let mut input =

@@ -193,6 +193,46 @@ class Keeping(Opened):
         return paging.life(conversation, "focus", arguments, self._now(now))
 
     @Verb
+    def rewind(
+        self,
+        conversation: str,
+        *,
+        to: int | None = None,
+        units: int | None = None,
+        seq_seen: int | None = None,
+        dry_run: bool = False,
+        now: int | None = None,
+    ) -> Flow[RewindAnswer]:
+        """Sets aside the messages after the seq `to`, or the newest `units`.
+
+        They stay stored, and are in no context. `to` a set-aside message brings its branch back.
+
+        ```python
+        lcm.rewind("chat", to=2)
+        ```
+        """
+        arguments = {"to": to, "units": units, "seq_seen": seq_seen, "dry_run": dry_run}
+        return paging.life(conversation, "rewind", arguments, self._now(now))
+
+    @Verb
+    def pop(
+        self,
+        conversation: str,
+        *,
+        seq_seen: int | None = None,
+        dry_run: bool = False,
+        now: int | None = None,
+    ) -> Flow[RewindAnswer]:
+        """Sets aside the newest message, or the newest call with its results, and returns it.
+
+        ```python
+        newest = lcm.pop("chat")["messages"]
+        ```
+        """
+        arguments = {"units": 1, "seq_seen": seq_seen, "dry_run": dry_run}
+        return paging.life(conversation, "rewind", arguments, self._now(now))
+
+    @Verb
     def check(self, conversation: str) -> Flow[CheckResult]:
         """Checks that the stored records of a conversation are consistent.
 
