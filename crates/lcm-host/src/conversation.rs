@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::{
     clock::{Cancel, Clock},
-    compaction::{CompactOptions, CompactReport, with_model},
+    compaction::{CompactOptions, CompactReport, with_option},
     context::{Answer, Assembled, Options, ToolScope},
     error::Result,
     ingest::{IngestOptions, IngestReport},
@@ -253,7 +253,7 @@ impl Conversation {
     }
 
     /// Assembles a context for the budget: `messages_json` is the array to send, `system` the
-    /// system text.
+    /// system text. The context of a conversation that does not exist is empty.
     ///
     /// # Errors
     ///
@@ -269,9 +269,11 @@ impl Conversation {
     /// Errors of [`Lcm::assemble`].
     pub fn assemble_with(&self, options: &Options) -> Result<Assembled> {
         let mut options = options.clone();
+        let mut extra = with_option(options.extra_json.as_deref(), "may_be_new", true.into())?;
         if let Some(model) = &self.model {
-            options.extra_json = Some(with_model(options.extra_json.as_deref(), model)?);
+            extra = with_option(Some(&extra), "model", model.as_str().into())?;
         }
+        options.extra_json = Some(extra);
         self.lcm.assemble(&self.id, self.budget, self.dialect, &options, self.clock.now_ms())
     }
 

@@ -17,7 +17,7 @@ const VERBS = [
   [["dialect", "seqSeen"], { append: 1, ingest: 1 }],
   [["seqSeen"], { rewind: 0, pop: 0 }],
   [["budget", "model"], { evaluate: 0, compact: 0, maintain: 0, advise: 0 }],
-  [SETTINGS, { assemble: 0 }],
+  [[...SETTINGS, "mayBeNew"], { assemble: 0 }],
   [[...SETTINGS, "seqSeen"], { turn: 1 }],
 ];
 
@@ -42,7 +42,7 @@ export class Conversation {
       if (!SETTINGS.includes(key)) throw invalid(`a conversation has no option \`${key}\``);
     }
     this.#engine = engine;
-    this.#settings = filled(settings);
+    this.#settings = { mayBeNew: true, ...filled(settings) };
     Object.defineProperty(this, "id", { value: id, enumerable: true });
   }
 

@@ -99,14 +99,15 @@ test("every verb of a conversation is in the handle, and refuses what the engine
     assert.equal((await chat.append(AGENT)).ingested, 3);
     await assert.rejects(chat.assemble({ budget: 100 }), /for messages that the engine writes, got `auto`/);
     const unknown = lcm.conversation("d", { budget: 1_000 });
+    assert.deepEqual((await unknown.assemble()).messages, []);
     const summary = "sum_0123456789abcdef";
     const counted = { purpose: "turn", outputTokens: 8 };
     for (const call of [
+      () => unknown.assemble({ mayBeNew: false }),
       () => unknown.status(),
       () => unknown.check(),
       () => unknown.messages(),
       () => unknown.listing("grants"),
-      () => unknown.assemble(),
       () => unknown.evaluate(),
       () => unknown.compact(),
       () => unknown.maintain(),

@@ -127,13 +127,14 @@ class Handles(unittest.TestCase):
             with self.assertRaisesRegex(LcmError, "the engine writes, got `auto`"):
                 chat.assemble(100)
             unknown = lcm.conversation("d", budget=100)
+            self.assertEqual(unknown.assemble()["messages"], [])
             summary = "sum_0123456789abcdef"
             for call in (
                 unknown.status,
                 unknown.check,
                 unknown.messages,
                 lambda: unknown.listing("grants"),
-                unknown.assemble,
+                lambda: unknown.assemble(may_be_new=False),
                 unknown.evaluate,
                 unknown.compact,
                 unknown.maintain,

@@ -148,7 +148,7 @@ class Handle:
             raise LcmError("invalid-input", "`conversation` must be a text, not empty")
         self.lcm = lcm
         self.id = id
-        given = {"budget": budget, "dialect": dialect, "model": model}
+        given = {"budget": budget, "dialect": dialect, "model": model, "may_be_new": True}
         self.settings: dict[str, object] = {
             name: value for name, value in given.items() if value is not None
         }
@@ -182,7 +182,7 @@ class Handle:
     advise: BoundVerb[..., AdviseAnswer] = BoundVerb("budget", "model")
     calibrate = bound(Compacting.calibrate)
     usage = bound(Compacting.usage)
-    assemble: BoundVerb[..., AssembledContext] = BoundVerb("budget", "dialect", "model")
+    assemble: BoundVerb[..., AssembledContext] = BoundVerb("budget", "dialect", "model", "may_be_new")
     grep = bound(Reading.grep)
     embed = bound(Reading.embed)
     expand = bound(Reading.expand)
