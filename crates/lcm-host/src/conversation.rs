@@ -248,7 +248,7 @@ impl Conversation {
     fn call_rewind(&self, arguments: RewindArguments) -> Result<RewindAnswer> {
         let seq_seen = Some(self.seq_seen.get()).filter(|seen| *seen > 0);
         let arguments = json!(RewindArguments { seq_seen, ..arguments }).to_string();
-        let answer = self.lcm.admin_call(&self.id, "rewind", &arguments, self.clock.now())?;
+        let answer = self.lcm.admin_call(&self.id, "rewind", &arguments, self.clock.now_ms())?;
         json::read("admin.call", &answer)
     }
 

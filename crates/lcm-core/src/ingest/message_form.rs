@@ -22,7 +22,7 @@ pub(super) enum MessageForm {
 /// Returns which form of a message an entry is; `None`: the entry is another message.
 ///
 /// A longer text of a user is an edit, which is another message. A shorter form must be long enough
-/// to be evidence by itself.
+/// to be evidence by itself, or lack only a block that the host added.
 pub(super) fn compare_forms(
     entry: &AlignableEntry,
     text: Option<&str>,
@@ -38,9 +38,13 @@ pub(super) fn compare_forms(
         if begins && entry.role != Role::User && !stored.is_empty() {
             return Some(MessageForm::Longer);
         }
-        if let Some(rest) = find_rest(entry, stored).filter(|_| entry.is_discriminating) {
-            let is_edit = entry.role == Role::User && !is_block(rest);
-            return Some(if is_edit { MessageForm::Shortened } else { MessageForm::Other });
+        let rest = find_rest(entry, stored);
+        if rest.is_some_and(|rest| entry.role == Role::User && is_block(rest)) {
+            return Some(MessageForm::Other);
+        }
+        if rest.is_some() && entry.is_discriminating {
+            let is_user = entry.role == Role::User;
+            return Some(if is_user { MessageForm::Shortened } else { MessageForm::Other });
         }
     }
     let is_result = entry.role == Role::Tool && mark.has_same_call(stored_mark);
@@ -50,7 +54,7 @@ pub(super) fn compare_forms(
 /// Returns what a longer stored text has beside the text of an entry, with which it begins or ends;
 /// `None`: it does not.
 fn find_rest<'a>(entry: &AlignableEntry, stored: &'a str) -> Option<&'a str> {
-    let (bytes, said) = entry.text.filter(|(bytes, _)| *bytes < stored.len())?;
+    let (bytes, said) = entry.text.filter(|(bytes, _)| (1..stored.len()).contains(bytes))?;
     let ends = [
         (stored.get(..bytes), stored.get(bytes..)),
         (stored.get(stored.len() - bytes..), stored.get(..stored.len() - bytes)),
