@@ -21,6 +21,7 @@ from ..results import (
     LiveAnswer,
     NewSessionAnswer,
     ResetAnswer,
+    RewindAnswer,
     StatusReport,
 )
 from ..texts import to_json
@@ -208,7 +209,8 @@ class Keeping(Opened):
         They stay stored, and are in no context. `to` a set-aside message brings its branch back.
 
         ```python
-        lcm.rewind("chat", to=2)
+        assert lcm.rewind("chat", to=62)["set_aside"] == 2
+        assert lcm.rewind("chat", to=64)["restored"] == 2
         ```
         """
         arguments = {"to": to, "units": units, "seq_seen": seq_seen, "dry_run": dry_run}
@@ -226,7 +228,8 @@ class Keeping(Opened):
         """Sets aside the newest message, or the newest call with its results, and returns it.
 
         ```python
-        newest = lcm.pop("chat")["messages"]
+        popped = lcm.pop("chat")
+        assert popped["seq_last"] == 64 - popped["set_aside"]
         ```
         """
         arguments = {"units": 1, "seq_seen": seq_seen, "dry_run": dry_run}
