@@ -52,7 +52,7 @@ impl Host {
         receipt
     }
 
-    /// Stores a list of any length by the plan of `reconcile`. Returns how many messages are stored.
+    /// Stores a list of any length by the plan of `reconcile`. Returns how many messages it stored.
     pub(crate) fn ingest(&mut self, list: &[Value]) -> usize {
         self.ingest_in(Dialect::OpenaiChat, list)
     }

@@ -1,5 +1,5 @@
-//! What a host hands over otherwise than as a whole list that grows: windows, new beginnings, stubs,
-//! what was taken back, contexts, and ids that are taken.
+//! What a host hands over otherwise than as a whole list that grows: windows, new beginnings,
+//! stubs, what was taken back, contexts, and ids that are taken.
 
 use lcm_testing::offline;
 use lcm_text::types::api::{
@@ -376,7 +376,10 @@ fn a_context_that_is_handed_back_is_stored_once() {
             let mut had_summaries = 0;
             for turn in 0..30 {
                 let words = "and the words of it are many. ".repeat(12);
-                let say = |role: &str| json!({"role": role, "content": format!("{role} of turn {turn}: {words}")});
+                let say = |role: &str| {
+                    let text = format!("{role} of turn {turn}: {words}");
+                    json!({"role": role, "content": text})
+                };
                 history.push(say("user"));
                 let stored = match is_long {
                     true => host.ingest_in(dialect, &history),

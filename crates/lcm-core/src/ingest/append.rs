@@ -91,16 +91,12 @@ pub(crate) fn append(
     let mut stored =
         StoredState::read(session, call, &loaded.head, &candidates, &mut index_maintenance)?;
     let withdrawals = values.decode(&withdrawals)?.unwrap_or_default();
-    let batch = ListBatch { candidates: &candidates, identities: &stored.identities };
-    let taken = batch.find_taken(session, call, &loaded.head, &withdrawals)?;
-    let AppendPlan { places, line, notices } = match options.append_mode {
-        AppendMode::Transcript => {
-            batch.plan_list(session, call, &loaded.head, withdrawals, extra.seq_seen)?
-        }
-        AppendMode::New => extra.build_plan(repeated, candidates.len(), &loaded.head, withdrawals),
-    };
+    let mode = options.append_mode;
+    let batch = ListBatch { candidates: &candidates, identities: &stored.identities, mode };
+    let plan = batch.plan_append(session, call, &loaded.head, withdrawals, (&extra, repeated))?;
+    let AppendPlan { places, line, notices } = plan;
     let mut decision = select_new(&loaded.head, &candidates, &mut stored.identities, &places);
-    decision.warnings = notices.into_iter().chain(taken).collect();
+    decision.warnings = notices;
     add_replay_warnings(call.config, &extra, &candidates, &mut decision);
     if decision.new_messages.is_empty() && line.change.is_none() {
         let (seen, warnings) = (line.seen, decision.warnings);

@@ -12,6 +12,7 @@ use crate::storage::{
 use lcm_text::{
     base::{error::Result, int},
     message::meaning,
+    types::api::AppendMode,
 };
 
 use super::{
@@ -46,15 +47,40 @@ pub(super) struct ListBatch<'a> {
     pub(super) candidates: &'a [AppendCandidate<'a>],
     /// The record under each identity of the candidates.
     pub(super) identities: &'a KnownIdentities,
+    pub(super) mode: AppendMode,
 }
 
 impl ListBatch<'_> {
+    /// Plans the append in its mode. An earlier attempt stored the first `repeated` candidates.
+    ///
+    /// # Errors
+    ///
+    /// `exists`: most of the candidates have ids of other messages; errors of the store; `corrupt`.
+    pub(super) fn plan_append(
+        &self,
+        session: &mut StoreSession<'_>,
+        call: Call<'_>,
+        head: &ConversationHead,
+        withdrawals: Withdrawals,
+        (extra, repeated): (&AppendExtra, u32),
+    ) -> Result<AppendPlan> {
+        let taken = self.find_taken(session, call, head, &withdrawals)?;
+        let mut plan = match self.mode {
+            AppendMode::Transcript => {
+                self.plan_list(session, call, head, withdrawals, extra.seq_seen)?
+            }
+            AppendMode::New => extra.build_plan(repeated, self.candidates.len(), head, withdrawals),
+        };
+        plan.notices.extend(taken);
+        Ok(plan)
+    }
+
     /// Returns the notice about candidates whose ids other messages have; `None`: there are none.
     ///
     /// # Errors
     ///
     /// `exists`: most of the candidates would be lost; errors of the store; `corrupt`.
-    pub(super) fn find_taken(
+    fn find_taken(
         &self,
         session: &mut StoreSession<'_>,
         call: Call<'_>,
@@ -84,7 +110,7 @@ impl ListBatch<'_> {
     /// # Errors
     ///
     /// Errors of the store; `corrupt`.
-    pub(super) fn plan_list(
+    fn plan_list(
         &self,
         session: &mut StoreSession<'_>,
         call: Call<'_>,
