@@ -100,6 +100,8 @@ pub(crate) enum Command {
     Delete(Delete),
     /// Set or remove the focus brief, a text that replaces older summaries in contexts
     Focus(Focus),
+    /// Set aside the newest messages: they stay stored, and are in no context
+    Rewind(Rewind),
     /// Report a provider's token count of a prompt, to correct budgets of its model
     Calibrate(Calibrate),
     /// Report the tokens and the cost of one model answer
@@ -544,6 +546,19 @@ pub(crate) struct Focus {
     /// Seq of the last message that the brief covers [default: the newest message]
     #[arg(long, value_name = "N", requires = "file", allow_negative_numbers = true)]
     pub(crate) seq_last: Option<u64>,
+    #[command(flatten)]
+    pub(crate) dry_run: DryRun,
+}
+
+#[derive(Args, Debug)]
+#[group(id = "target", required = true, multiple = false, args = ["to", "units"])]
+pub(crate) struct Rewind {
+    /// Seq of the last message that stays; 0: none. A set-aside message comes back
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub(crate) to: Option<u64>,
+    /// Number of newest messages, or calls with their results
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub(crate) units: Option<u64>,
     #[command(flatten)]
     pub(crate) dry_run: DryRun,
 }

@@ -121,6 +121,7 @@ const ROUTES = {
   "POST compact": async (asked) => asked.lcm.compact(ID, await optionsOf(asked)),
   "POST maintain": async (asked) => asked.lcm.maintain(ID, await optionsOf(asked)),
   "POST resummarize": async (asked) => asked.lcm.resummarize(ID, await optionsOf(asked)),
+  "POST rewind": async (asked) => asked.lcm.rewind(ID, await optionsOf(asked)),
   "DELETE ": remove,
   "GET status": async ({ lcm, url }) => lcm.status(ID, queryOf(url)),
   "GET check": async ({ lcm }) => lcm.check(ID),

@@ -415,6 +415,19 @@ export class Engine {
     return this.#command("focus", conversation, options);
   }
 
+  /**
+   * Sets aside the newest messages: those after the seq `to`, or the newest `units`. They stay
+   * stored, and are in no context. `to` a set-aside message brings its branch back.
+   */
+  async rewind(conversation, options) {
+    return this.#command("rewind", conversation, options);
+  }
+
+  /** Sets aside the newest message, or the newest call with its results, and returns it. */
+  async pop(conversation, options) {
+    return this.#command("rewind", conversation, options, { units: 1 });
+  }
+
   /** Reports the usage of one answer of a model; resolves to the sums so far. */
   async usage(conversation, report) {
     return this.#command("usage", conversation, report);

@@ -374,6 +374,11 @@ export const SHAPES = {
     ["changed", "changed"], ["conversation", "conversation"], ["warnings", "warnings"],
     ["focus", "focus", "FocusBrief"],
   ],
+  RewindAnswer: [
+    ["changed", "changed"], ["conversation", "conversation"], ["warnings", "warnings"],
+    ["messages", "messages"], ["restored", "restored"], ["seqLast", "seq_last"],
+    ["setAside", "set_aside"], ["tokensAfter", "tokens_after"], ["tokensBefore", "tokens_before"],
+  ],
   SummaryPrompt: [
     ["name", "name"], ["overridden", "overridden"], ["text", "text"], ["builtIn", "built_in"],
     ["system", "system"], ["prompt", "prompt"], ["tokens", "tokens"], ["version", "version"],
@@ -493,6 +498,13 @@ export const SHAPES = {
   FocusOptions: [
     ["text", "text"], ["seqLast", "seq_last"], ["dryRun", "dry_run"], ["now", "now"],
   ],
+  RewindOptions: [
+    ["to", "to"], ["units", "units"], ["seqSeen", "seq_seen"], ["dryRun", "dry_run"],
+    ["now", "now"],
+  ],
+  PopOptions: [
+    ["seqSeen", "seq_seen"], ["dryRun", "dry_run"], ["now", "now"],
+  ],
   UsageReport: [
     ["purpose", "purpose"], ["inputTokens", "input_tokens"],
     ["cacheReadTokens", "cache_read_tokens"], ["cacheWriteTokens", "cache_write_tokens"],
@@ -552,6 +564,8 @@ export const METHODS = {
   delete: { options: "CallTime", result: "DeletionResult" },
   calibrate: { options: "CommandOptions", result: "CalibrateAnswer" },
   focus: { options: "FocusOptions", result: "FocusAnswer" },
+  rewind: { options: "RewindOptions", result: "RewindAnswer" },
+  pop: { options: "PopOptions", result: "RewindAnswer" },
   usage: { options: "UsageReport", result: "UsageAnswer" },
   advise: { options: "AdviseOptions", result: "AdviseAnswer" },
   prompts: { options: undefined, result: "SummaryPrompt" },

@@ -655,6 +655,39 @@ export interface FocusOptions {
   now?: number;
 }
 
+/** Options of setting aside the newest messages. */
+export interface RewindOptions {
+  /**
+   * Position of the last message that stays; 0: none. A message that was set aside comes back, with
+   * those that lead to it.
+   */
+  to?: number;
+  /** Number of newest units that are set aside: messages, or calls with their results. */
+  units?: number;
+  /**
+   * Position up to which the caller has seen every message; newer messages make a `conflict`.
+   * Absent: the caller sets aside whatever follows.
+   */
+  seqSeen?: number;
+  /** Whether the verb only reports what it would change. Default: `false`. */
+  dryRun?: boolean;
+  /** Milliseconds since the Unix epoch; absent: the system clock. */
+  now?: number;
+}
+
+/** Options of setting aside the newest unit. */
+export interface PopOptions {
+  /**
+   * Position up to which the caller has seen every message; newer messages make a `conflict`.
+   * Absent: the caller sets aside whatever follows.
+   */
+  seqSeen?: number;
+  /** Whether the verb only reports what it would change. Default: `false`. */
+  dryRun?: boolean;
+  /** Milliseconds since the Unix epoch; absent: the system clock. */
+  now?: number;
+}
+
 /** The usage of one answer of a model. */
 export interface UsageReport {
   /** Purpose of the answer. */

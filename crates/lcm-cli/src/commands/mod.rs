@@ -72,6 +72,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<End> {
         Command::Archive(options) => life::archive(global, options),
         Command::Delete(options) => life::delete(global, options),
         Command::Focus(options) => life::focus(global, options),
+        Command::Rewind(options) => life::rewind(global, options),
         Command::Calibrate(options) => life::calibrate(global, options),
         Command::Usage(options) => money::usage(global, options),
         Command::Advise(options) => money::advise(global, options),

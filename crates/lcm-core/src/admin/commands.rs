@@ -4,8 +4,8 @@
 //! command changed the store, or with `dry_run` would change the store. A command makes at most one
 //! commit, and none if nothing changes. This module parses the arguments and reads the
 //! conversation. The commands are in [`super::session`], [`super::calibration`],
-//! [`super::deletion`], [`super::focus`], [`super::maintenance`], [`super::prompts`] and
-//! [`super::usage`].
+//! [`super::deletion`], [`super::focus`], [`super::maintenance`], [`super::prompts`],
+//! [`super::rewind`] and [`super::usage`].
 
 use alloc::{string::String, vec::Vec};
 
@@ -30,7 +30,7 @@ use lcm_text::{
     config::Config,
 };
 
-use super::{deletion, maintenance::MaintainRequest, prompts};
+use super::{deletion, maintenance::MaintainRequest, prompts, rewind::RewindRequest};
 
 /// Name of the argument with a command's arguments, for error texts.
 const ARGUMENTS: &str = "arguments-json";
@@ -68,6 +68,8 @@ enum CommandRequest {
         text: Option<String>,
         seq_last: Option<u64>,
     },
+    /// Sets aside the messages after a point.
+    Rewind(RewindRequest),
 }
 
 /// Runs a command and returns its report as JSON.
@@ -121,6 +123,7 @@ pub(crate) fn run_command(
         CommandRequest::Usage(report) => command.record_usage(&report.validate()?),
         CommandRequest::Advise(request) => command.advise(&request),
         CommandRequest::Focus { text, seq_last } => command.set_focus(text, seq_last),
+        CommandRequest::Rewind(request) => command.rewind_messages(request),
     }?;
     if let Some(reason) = skip_reason {
         answer.add_texts("warnings", &[session_rules::build_skip_warning(reason)]);
@@ -188,10 +191,11 @@ impl CommandRequest {
                 text: fields.take_optional_text("text"),
                 seq_last: fields.take_optional_u64("seq_last"),
             },
+            "rewind" => Self::Rewind(RewindRequest::read(fields)?),
             _ => {
                 return Err(Error::not_supported(format_args!(
                     "`verb` must be family, reset, new, archive, calibrate, maintain, \
-                     resummarize, usage, advise, focus, delete or prompts, got `{verb}`"
+                     resummarize, usage, advise, focus, rewind, delete or prompts, got `{verb}`"
                 )));
             }
         })

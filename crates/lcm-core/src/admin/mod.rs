@@ -18,6 +18,7 @@ mod listing;
 mod maintenance;
 mod prompts;
 mod resummarize;
+mod rewind;
 mod session;
 mod status;
 mod usage;

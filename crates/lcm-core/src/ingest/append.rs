@@ -34,6 +34,7 @@ use super::{
     list_batch::{AppendPlan, ListBatch},
     list_decision::SeenMessages,
     new_messages::select_new,
+    rendered::strip_rendered,
     replay::add_replay_warnings,
     stored_state::StoredState,
     system_messages::{self, FillingMessages},
@@ -44,10 +45,10 @@ use super::{
 /// # Errors
 ///
 /// `invalid-input`: a message that cannot be read, named by its index; `limit-exceeded`: too many
-/// or too large messages, with the number that fits; `exists`: a refused likely replay, or another
-/// family; `denied`: the conversation is archived; `conflict`: the conversation is not at
-/// `revision`, or another call committed first; `not-found`: nothing was uploaded under a name;
-/// errors of the store.
+/// or too large messages, with the number that fits; `exists`: a refused likely replay, another
+/// family, or most messages have ids of others; `denied`: the conversation is archived; `conflict`:
+/// the conversation is not at `revision`, or another call committed first; `not-found`: nothing was
+/// uploaded under a name; errors of the store.
 pub(crate) fn append(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -71,10 +72,13 @@ pub(crate) fn append(
     }
     session_rules::ensure_not_archived(session, &loaded.head)?;
     let changes = join_family(&mut loaded, call, extra.family.as_deref())?;
-    let mut index_maintenance =
-        IndexMaintenance::from_manifest(call.keys, values.decode(&manifest)?);
+    let manifest = values.decode(&manifest)?;
+    let mut index_maintenance = IndexMaintenance::from_manifest(call.keys, manifest);
     let staged = StagedUploads { slots: &slots, values: &values, is_partial: options.partial };
     batch::resolve_uploads(session, &parser, &mut candidates, staged)?;
+    if options.append_mode == AppendMode::Transcript {
+        strip_rendered(session, call, candidates.iter_mut().map(|it| &mut it.entry))?;
+    }
     let consumed = int::to_u32(candidates.len());
     let key = IdempotencyKey::from_call(&extra, &candidates, options.append_mode, call.now);
     let repeated = key.count_repeated(&loaded.head, consumed, &extra);
@@ -87,13 +91,10 @@ pub(crate) fn append(
     let mut stored =
         StoredState::read(session, call, &loaded.head, &candidates, &mut index_maintenance)?;
     let withdrawals = values.decode(&withdrawals)?.unwrap_or_default();
-    let batch = ListBatch { candidates: &candidates, identities: &stored.identities };
-    let AppendPlan { places, system, line, notices } = match options.append_mode {
-        AppendMode::Transcript => {
-            batch.plan_list(session, call, &loaded.head, withdrawals, extra.seq_seen)?
-        }
-        AppendMode::New => extra.build_plan(repeated, &candidates, &loaded.head, withdrawals),
-    };
+    let mode = options.append_mode;
+    let batch = ListBatch { candidates: &candidates, identities: &stored.identities, mode };
+    let plan = batch.plan_append(session, call, &loaded.head, withdrawals, (&extra, repeated))?;
+    let AppendPlan { places, system, line, notices } = plan;
     let filling = FillingMessages { given: &given, candidates: &candidates, indexes: &system };
     let system = filling.prepare_update(session, call, &loaded.head, messages.len())?;
     let mut decision = select_new(&loaded.head, &candidates, &mut stored.identities, &places);

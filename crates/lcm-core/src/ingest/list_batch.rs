@@ -8,6 +8,7 @@ use alloc::{string::String, vec::Vec};
 use crate::storage::{
     call::Call,
     head::ConversationHead,
+    history::MessageHistory,
     records::{
         system_slot::{count_leading, is_begun},
         withdrawals::Withdrawals,
@@ -17,6 +18,7 @@ use crate::storage::{
 use lcm_text::{
     base::{error::Result, int},
     message::meaning,
+    types::api::AppendMode,
 };
 
 use super::{
@@ -28,6 +30,8 @@ use super::{
     list_decision::{EntryOutcome, SeenMessages},
     new_messages::CandidatePlace,
     planned_line::PlannedLine,
+    stored_line::StoredLine,
+    taken_ids::TakenIds,
     transcript::TranscriptEntry,
 };
 
@@ -51,15 +55,70 @@ pub(super) struct ListBatch<'a> {
     pub(super) candidates: &'a [AppendCandidate<'a>],
     /// The record under each identity of the candidates.
     pub(super) identities: &'a KnownIdentities,
+    pub(super) mode: AppendMode,
 }
 
 impl ListBatch<'_> {
+    /// Plans the append in its mode. An earlier attempt stored the first `repeated` candidates.
+    ///
+    /// # Errors
+    ///
+    /// `exists`: most of the candidates have ids of other messages; errors of the store; `corrupt`.
+    pub(super) fn plan_append(
+        &self,
+        session: &mut StoreSession<'_>,
+        call: Call<'_>,
+        head: &ConversationHead,
+        withdrawals: Withdrawals,
+        (extra, repeated): (&AppendExtra, u32),
+    ) -> Result<AppendPlan> {
+        let taken = self.find_taken(session, call, head, &withdrawals)?;
+        let mut plan = match self.mode {
+            AppendMode::Transcript => {
+                self.plan_list(session, call, head, withdrawals, extra.seq_seen)?
+            }
+            AppendMode::New => extra.build_plan(repeated, self.candidates, head, withdrawals),
+        };
+        plan.notices.extend(taken);
+        Ok(plan)
+    }
+
+    /// Returns the notice about candidates whose ids other messages have; `None`: there are none.
+    ///
+    /// # Errors
+    ///
+    /// `exists`: most of the candidates would be lost; errors of the store; `corrupt`.
+    fn find_taken(
+        &self,
+        session: &mut StoreSession<'_>,
+        call: Call<'_>,
+        head: &ConversationHead,
+        withdrawals: &Withdrawals,
+    ) -> Result<Option<String>> {
+        let line = StoredLine::new(MessageHistory::new(call, head), withdrawals);
+        let candidates = self.candidates.iter().enumerate();
+        let (entries, known): (Vec<(usize, &TranscriptEntry)>, Vec<Option<u64>>) = candidates
+            .filter(|(_, candidate)| !candidate.entry.is_empty)
+            .map(|(index, candidate)| ((index, &candidate.entry), self.find_known(candidate)))
+            .unzip();
+        TakenIds { entries: &entries, known: &known }.find_notice(session, &line, 0)
+    }
+
+    /// Returns the seq of the message with an id of a candidate; `None`: there is no such message.
+    fn find_known(&self, candidate: &AppendCandidate<'_>) -> Option<u64> {
+        let AppendCandidate { lookups, message, .. } = candidate;
+        match identity::match_identities(lookups, message, self.identities) {
+            IdentityMatch::Stored { seq } => Some(seq),
+            IdentityMatch::New { .. } => None,
+        }
+    }
+
     /// Aligns the list with the line and plans the append.
     ///
     /// # Errors
     ///
     /// Errors of the store; `corrupt`.
-    pub(super) fn plan_list(
+    fn plan_list(
         &self,
         session: &mut StoreSession<'_>,
         call: Call<'_>,
@@ -72,16 +131,8 @@ impl ListBatch<'_> {
             candidates.filter(|(_, candidate)| !candidate.entry.is_empty).collect();
         let entries: Vec<&TranscriptEntry> =
             effective.iter().map(|(_, candidate)| &candidate.entry).collect();
-        let known: Vec<Option<u64>> = effective
-            .iter()
-            .map(|(_, candidate)| {
-                let AppendCandidate { lookups, message, .. } = candidate;
-                match identity::match_identities(lookups, message, self.identities) {
-                    IdentityMatch::Stored { seq } => Some(seq),
-                    IdentityMatch::New { .. } => None,
-                }
-            })
-            .collect();
+        let known: Vec<Option<u64>> =
+            effective.iter().map(|(_, candidate)| self.find_known(candidate)).collect();
         let text_of = |index: usize| {
             let (_, candidate) = effective.get(index)?;
             meaning::read_text(&candidate.raw, &candidate.message)

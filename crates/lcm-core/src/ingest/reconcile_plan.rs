@@ -32,6 +32,8 @@ pub(super) struct PlanInput<'a> {
     pub(super) transcript: &'a ReconcileRequest,
     /// Indexes of the entries that `append` would store in an empty conversation.
     pub(super) effective: &'a [usize],
+    /// Notice about entries whose ids are taken; `None`: there are none.
+    pub(super) taken: Option<String>,
 }
 
 /// A range of entries, by 0-based inclusive index.
@@ -57,7 +59,7 @@ impl PlanInput<'_> {
         outcome: &dyn Fn(usize) -> EntryOutcome,
     ) -> Result<String> {
         let is_recognised = |index: usize| outcome(index) == EntryOutcome::Stored;
-        let Self { config, head, transcript, effective } = *self;
+        let Self { config, head, transcript, effective, .. } = *self;
         let ReconcileRequest { entries, confirmed_count, backlog, .. } = transcript;
         let confirmed = *confirmed_count;
         let last = effective.iter().rev().find(|index| **index < confirmed);
@@ -75,9 +77,9 @@ impl PlanInput<'_> {
         let overlap = OverlapSummary { stored, found_by: by, first_stored };
         let bounded = backlog.limit_missing(config, &mut indexes, &tokens, &overlap);
         let missing = collect_ranges(&indexes, outcome);
-        let mut warnings = self.build_warnings(by, &missing);
+        let mut warnings = JsonWriter::new_array();
         let notices = decision.map_or(&[][..], |decision| &decision.notices);
-        notices.iter().for_each(|notice| warnings.push_text(notice));
+        notices.iter().chain(&self.taken).for_each(|notice| warnings.push_text(notice));
         if let Some(warning) = backlog.build_warning(&bounded) {
             warnings.push_text(&warning);
         }
@@ -129,19 +131,6 @@ impl PlanInput<'_> {
             }
         }
         Ok(())
-    }
-
-    /// Builds the warnings about a transcript that shares no message with the store, or branches.
-    fn build_warnings(&self, by: &str, missing: &[MissingRange]) -> JsonWriter {
-        let stored = self.head.messages;
-        let mut warnings = JsonWriter::new_array();
-        if by == "none" && stored > 0 && !missing.is_empty() {
-            warnings.push_text(&format!(
-                "no-overlap: the transcript does not continue after the {stored} stored messages; \
-                 all of it counts as new"
-            ));
-        }
-        warnings
     }
 }
 

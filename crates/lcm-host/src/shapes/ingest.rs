@@ -89,6 +89,9 @@ pub struct MessageIdentity {
     pub discriminating: bool,
     /// Whether `append` skips the message as a failed turn without content.
     pub empty: bool,
+    /// Parts that begin like a rendered summary, each with its place and the id; absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summaries: Option<Vec<String>>,
     /// Condition on the original of a text with one redaction mark, opaque; null: the text has no
     /// such mark.
     #[serde(deserialize_with = "Option::deserialize")]
@@ -123,6 +126,9 @@ pub struct TranscriptEntry {
     /// Whether `append` skips the message as a failed turn without content. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub empty: Option<bool>,
+    /// Parts that begin like a rendered summary, each with its place and the id; absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summaries: Option<Vec<String>>,
     /// Condition on the original of a text with one redaction mark, opaque; null: the text has no
     /// such mark. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -58,6 +58,7 @@
 //! - verb `usage` takes [`UsageArguments`]; returns [`UsageAnswer`]
 //! - verb `advise` takes [`AdviseArguments`]; returns [`AdviseAnswer`]
 //! - verb `focus` takes [`FocusArguments`]; returns [`FocusAnswer`]
+//! - verb `rewind` takes [`RewindArguments`]; returns [`RewindAnswer`]
 //! - verb `prompts` takes [`PromptsArguments`]; returns [`PromptsAnswer`]
 //! - verb `new` takes [`NewSessionArguments`]; returns [`NewSessionAnswer`]
 

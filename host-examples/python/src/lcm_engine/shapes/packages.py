@@ -626,6 +626,38 @@ class FocusOptions(TypedDict):
     """Milliseconds since the Unix epoch; absent: the system clock."""
 
 
+class RewindOptions(TypedDict):
+    """Options of setting aside the newest messages."""
+
+    to: NotRequired[int]
+    """Position of the last message that stays; 0: none. A message that was set aside
+    comes back, with those that lead to it.
+    """
+    units: NotRequired[int]
+    """Number of newest units that are set aside: messages, or calls with their results."""
+    seq_seen: NotRequired[int]
+    """Position up to which the caller has seen every message; newer messages make a
+    `conflict`. Absent: the caller sets aside whatever follows.
+    """
+    dry_run: NotRequired[bool]
+    """Whether the verb only reports what it would change. Default: `false`."""
+    now: NotRequired[int]
+    """Milliseconds since the Unix epoch; absent: the system clock."""
+
+
+class PopOptions(TypedDict):
+    """Options of setting aside the newest unit."""
+
+    seq_seen: NotRequired[int]
+    """Position up to which the caller has seen every message; newer messages make a
+    `conflict`. Absent: the caller sets aside whatever follows.
+    """
+    dry_run: NotRequired[bool]
+    """Whether the verb only reports what it would change. Default: `false`."""
+    now: NotRequired[int]
+    """Milliseconds since the Unix epoch; absent: the system clock."""
+
+
 class UsageReport(TypedDict):
     """The usage of one answer of a model."""
 

@@ -208,6 +208,8 @@ class Handle:
     archive = bound(Keeping.archive)
     delete = bound(Keeping.delete)
     focus = bound(Keeping.focus)
+    rewind = bound(Keeping.rewind, "seq_seen")
+    pop = bound(Keeping.pop, "seq_seen")
     check = bound(Keeping.check)
     export: BoundStream[[], str] = BoundStream()
     describe: BoundVerb[..., Description] = BoundDescribe()
