@@ -341,7 +341,7 @@ export interface Engine {
    * @example
    * ```js
    * const texts = await lcm.messages("chat");
-   * assert.equal(JSON.parse(texts[0]).role, "system");
+   * assert.equal(JSON.parse(texts[0]).role, "user");
    * ```
    */
   messages(

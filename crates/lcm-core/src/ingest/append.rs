@@ -101,7 +101,7 @@ pub(crate) fn append(
     decision.warnings = notices;
     add_replay_warnings(call.config, &extra, &candidates, &mut decision)?;
     if decision.new_messages.is_empty() && line.change.is_none() && system.is_none() {
-        let unchanged = UnchangedAppend::new(consumed, line.seen).with(decision.warnings);
+        let unchanged = UnchangedAppend::new(consumed, line.seen).with_warnings(decision.warnings);
         return unchanged.finish(session, call, loaded, changes);
     }
     let batch_record = Some(key.to_batch_record(consumed));

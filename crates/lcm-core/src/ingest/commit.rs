@@ -174,7 +174,7 @@ impl UnchangedAppend {
     }
 
     /// Adds warnings.
-    pub(super) fn with(self, warnings: Vec<String>) -> Self {
+    pub(super) fn with_warnings(self, warnings: Vec<String>) -> Self {
         Self { warnings, ..self }
     }
 
