@@ -72,7 +72,8 @@ test("a handle sets aside what its caller has seen, and nothing else", async () 
 test("a handle takes back its newest messages and goes to them again", async () => {
   await withEngine("memory:", async (lcm) => {
     const chat = lcm.conversation("c");
-    await chat.append(list("And in the orchard?"));
+    const texts = ["What grows in the north garden?", "Beans and peas.", "And in the orchard?"];
+    await chat.append(texts.map((content, at) => ({ role: ["user", "assistant"][at % 2], content })));
     const popped = await chat.pop();
     assert.deepEqual([popped.setAside, popped.seqLast, popped.messages.length], [1, 2, 1]);
     assert.match(popped.messages[0].content, /orchard/);

@@ -181,7 +181,7 @@ impl ConversationKeys {
 
     /// Returns the key of the remakes of provisional summaries.
     pub(crate) fn remakes_key(&self) -> String {
-        format!("{}/r", self.root)
+        format!("{}/o", self.root)
     }
 
     /// Returns the key of a context node, from the revision that wrote it and its number there.
