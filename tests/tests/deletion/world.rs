@@ -80,7 +80,15 @@ impl World {
             let id = format!("entry-{}", self.count);
             Json::object([("id", id.into()), ("role", role.into()), ("content", text.into())])
         });
-        let args = Json::object([("messages", Json::Array(messages.collect()))]).compact();
+        let messages = Json::Array(messages.collect());
+        // Every third call brings a prompt of its own.
+        let system = Json::from(format!("You look for the {word}, number {}.", self.count));
+        let extra = match self.count.is_multiple_of(3) {
+            true => Json::object([("system", system)]),
+            false => Json::object([]),
+        };
+        let options = Json::object([("extra_json", extra)]);
+        let args = Json::object([("messages", messages), ("options", options)]).compact();
         let _ = self.call(conversation, "ingest.append", &args);
     }
 

@@ -32,6 +32,7 @@ use lcm_text::{
         int, limits,
         sort::SortedMap,
     },
+    message::Part,
     types::api::Timestamp,
 };
 
@@ -40,7 +41,7 @@ use super::{
     line_diff::LineDiff,
     list_decision::EntryOutcome,
     stored_line::{ComparedMessage, StoredLine},
-    system_option::SystemOption,
+    system_option::{self, SystemOption},
     transcript::TranscriptEntry,
 };
 
@@ -106,7 +107,7 @@ impl LeadRequest<'_, '_> {
 ///
 /// # Errors
 ///
-/// `invalid-input`: the dialect has no such content.
+/// `invalid-input`: the dialect has no such content, or the content is not text alone.
 pub(super) fn read_option<'a>(
     option: Option<&'a SystemOption>,
     call: Call<'_>,
@@ -114,10 +115,17 @@ pub(super) fn read_option<'a>(
     let Some(SystemOption { dialect, raw }) = option else { return Ok(Vec::new()) };
     let parser =
         CandidateParser { call, dialect: (*dialect).into(), payload_tokens_min: &|_| None };
-    batch::read_candidates(&parser, core::slice::from_ref(raw), false).map_err(|error| {
+    let read = batch::read_candidates(&parser, core::slice::from_ref(raw), false);
+    let candidates = read.map_err(|error| {
         let reason = error.message.strip_prefix("messages[0]: ").unwrap_or(&error.message);
         Error::new(error.code, format_args!("`system`: {reason}"))
-    })
+    })?;
+    let mut parts = candidates.iter().flat_map(|candidate| &candidate.message.parts);
+    // The slot is shown as text, so any other content would leave the context without a word.
+    match parts.all(|part| matches!(part, Part::Text { .. })) {
+        true => Ok(candidates),
+        false => Err(system_option::option_error()),
+    }
 }
 
 /// Number, time and predecessor of a version.

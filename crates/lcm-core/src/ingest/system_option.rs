@@ -57,8 +57,9 @@ impl SystemOption {
     }
 }
 
-fn option_error() -> Error {
+/// Builds the error for a value of another form.
+pub(super) fn option_error() -> Error {
     Error::invalid_input(
-        "`system` must be a text, a list of content blocks, or an object with a list `parts`",
+        "`system` must be a text, a list of text blocks, or an object with a list `parts` of texts",
     )
 }

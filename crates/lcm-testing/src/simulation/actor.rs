@@ -315,6 +315,10 @@ impl Actor {
         batch: &[Message],
         transcript: bool,
     ) -> Result<(), String> {
+        let batch = without_leading_system(batch);
+        if batch.is_empty() {
+            return Ok(());
+        }
         let args = self.append_args(index, batch, transcript, false);
         let repeated = self.append_args(index, batch, transcript, true);
         self.maybe_fault();
@@ -332,6 +336,11 @@ impl Actor {
         let stored = self.conversations[index].reference.messages();
         let mine: Vec<Message> =
             mine.into_iter().filter(|message| !stored.contains(message)).collect();
+        let mine = without_leading_system(&mine).to_vec();
+        let theirs = without_leading_system(&theirs).to_vec();
+        if mine.is_empty() || theirs.is_empty() {
+            return Ok(());
+        }
         if !self.conduct.faults {
             // Where the other's turn falls depends on what this instance has cached, so a life
             // that is led twice has to leave this out.
@@ -359,6 +368,15 @@ impl Actor {
         }
         if theirs_done { Ok(()) } else { self.append_batch(index, &theirs, false) }
     }
+}
+
+/// Returns a batch from its first message that is no system message on. Those that lead a list
+/// belong to the slot, of which the model of a simulation knows nothing
+/// (`tests/tests/system_messages.rs`).
+fn without_leading_system(batch: &[Message]) -> &[Message] {
+    let is_system = |message: &Message| message.raw.starts_with("{\"role\":\"system\"");
+    let leading = batch.iter().take_while(|message| is_system(message)).count();
+    &batch[leading..]
 }
 
 fn carried_bytes(batch: &[Message]) -> usize {
