@@ -230,17 +230,24 @@ fn prompt_bytes(plan: &Json) -> u64 {
     requests.iter().map(length).sum()
 }
 
-/// The script answers with texts that the engine replaces by fallbacks, which are made again once.
-/// So a plan looks at the summaries of the context, whose number the length does not change.
+/// Some answers of the script become fallbacks, which are provisional: a plan looks at them, and
+/// stops at once where the session has spent its completions. Their number, and with it that of the
+/// reads, is bounded by the context and does not grow with the history.
 #[test]
 fn plan_makes_two_reads_when_nothing_is_due() {
     each_history(|host, place| {
         host.restart().unwrap();
         let (counts, plan) = plan(host, 4_000_000, "{}");
-        assert_eq!(plan.field("status").unwrap().as_str(), Some("nothing-due"), "{place}");
         let status = host.told("admin.status", r#"{"conversation":"c","now":1}"#).unwrap();
         let provisional = status.field("provisional").unwrap().as_u64().unwrap();
-        let reads_max = if provisional == 0 { 2 } else { 8 };
+        let is_settled = provisional == 0;
+        let is_idle = match plan.field("status").unwrap().as_str().unwrap() {
+            "nothing-due" => true,
+            "stopped" => !is_settled,
+            _ => false,
+        };
+        assert!(is_idle, "{place}: {plan}");
+        let reads_max = if is_settled { 2 } else { 8 };
         assert!(counts.reads() <= reads_max && counts.commit == 0, "{place}: {counts:?}");
     });
 }

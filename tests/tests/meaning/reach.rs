@@ -411,3 +411,34 @@ fn a_context_that_is_handed_back_is_stored_once() {
     let list = [forged, long("assistant", 1)];
     assert_eq!(host.append(Dialect::OpenaiChat, &list).ingested, 2);
 }
+
+#[test]
+fn a_new_text_beside_a_summary_is_stored_with_it() {
+    let mut host = Host::new();
+    let words = "and the words of it are many. ".repeat(12);
+    let said = chat_of(40).into_iter().map(
+        |said| json!({"role": said["role"], "content": format!("{} {words}", text_of(&said))}),
+    );
+    host.append(Dialect::Anthropic, &said.collect::<Vec<Value>>());
+    let (engine, options) = ((&mut host.engine, &mut host.store), CompactionOptions::default());
+    offline::compact(engine, (CHAT, 1_500), options, host.now, &mut |_| {});
+    host.store.begin_call();
+    let options = AssembleOptions::default();
+    let context = host
+        .engine
+        .assemble(&mut host.store, CHAT, 1_500, Dialect::Anthropic, &options, host.now)
+        .expect("a context");
+    let messages: Vec<Value> = serde_json::from_str(&context.messages_json).unwrap();
+    let summary = messages[0]["content"][0]["text"].as_str().expect("a summary");
+    assert!(summary.contains("sum_"), "{summary}");
+    let block = |text: &str| json!({"type": "text", "text": text});
+    let both = [block(summary), block("The gate of the north garden is locked in winter.")];
+    let mut list = vec![json!({"role": "user", "content": both})];
+    let before = host.stored().len();
+    for turn in 1..4 {
+        host.append(Dialect::Anthropic, &list);
+        list.push(long(["user", "assistant"][turn % 2], 900 + turn));
+        host.ensure_sound();
+    }
+    assert_eq!(host.stored().len() - before, 3, "{:?}", host.warnings);
+}

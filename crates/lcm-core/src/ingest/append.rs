@@ -77,7 +77,8 @@ pub(crate) fn append(
     let staged = StagedUploads { slots: &slots, values: &values, is_partial: options.partial };
     batch::resolve_uploads(session, &parser, &mut candidates, staged)?;
     if options.append_mode == AppendMode::Transcript {
-        strip_rendered(session, call, candidates.iter_mut().map(|it| &mut it.entry))?;
+        let entries = candidates.iter_mut().map(|it| &mut it.entry);
+        strip_rendered(session, call, &loaded.head, entries)?;
     }
     let consumed = int::to_u32(candidates.len());
     let key = IdempotencyKey::from_call(&extra, &candidates, options.append_mode, call.now);

@@ -53,7 +53,7 @@ pub(crate) fn reconcile(
     // After confirmed entries, other entries may equal stored messages without being a replay.
     transcript.refuse_replay &= transcript.confirmed_count == 0;
     if !transcript.is_new {
-        strip_rendered(session, call, transcript.entries.iter_mut())?;
+        strip_rendered(session, call, head, transcript.entries.iter_mut())?;
     }
     let entries = &*transcript.entries;
     let effective = &*select_effective(entries);

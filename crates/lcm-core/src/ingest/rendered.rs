@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 
 use crate::storage::{
     call::Call,
+    head::ConversationHead,
     record_key::RecordKey,
     store_session::StoreSession,
     summary::{self, Summary},
@@ -23,7 +24,8 @@ use super::transcript::{SummaryPart, TranscriptEntry};
 /// Most summaries of one list that are read.
 const SUMMARIES_MAX: usize = 1_024;
 
-/// Removes the rendered summaries from entries. An entry that is nothing else becomes empty.
+/// Removes the rendered summaries from entries. An entry that is nothing else becomes empty. A
+/// message that was stored with its summary, because its other text was new, stays as it is.
 ///
 /// # Errors
 ///
@@ -31,10 +33,16 @@ const SUMMARIES_MAX: usize = 1_024;
 pub(super) fn strip_rendered<'a>(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
+    head: &ConversationHead,
     entries: impl Iterator<Item = &'a mut TranscriptEntry>,
 ) -> Result<()> {
+    let is_stored = |entry: &TranscriptEntry| {
+        head.recent_marks.iter().any(|mark| mark.is_same_message(&entry.whole_mark))
+    };
+    let has_summary =
+        |entry: &&mut TranscriptEntry| !entry.summaries.is_empty() && entry.role == Role::User;
     let entries: Vec<&mut TranscriptEntry> =
-        entries.filter(|entry| !entry.summaries.is_empty() && entry.role == Role::User).collect();
+        entries.filter(has_summary).filter(|entry| !is_stored(entry)).collect();
     let parts = entries.iter().flat_map(|entry| &entry.summaries);
     let mut ids: Vec<[u8; 8]> =
         parts.filter_map(|part| summary::parse_summary_id(&part.id).ok()).collect();

@@ -39,6 +39,8 @@ pub(super) struct TranscriptEntry {
     /// Bytes of the text, if the message says one text only; `None`: something else.
     pub(super) text_bytes: Option<u32>,
     pub(super) mark: MessageMark,
+    /// The mark of the whole message, with its rendered summaries.
+    pub(super) whole_mark: MessageMark,
     pub(super) role: Role,
     /// Whether equal content is evidence that two messages are the same.
     pub(super) is_discriminating: bool,
@@ -71,8 +73,10 @@ impl TranscriptEntry {
         let (entry_id, event_key) = (message.entry_id.map(text), message.event_key.map(text));
         let has_host_id = entry_id.is_some() || event_key.is_some();
         let said = meaning::hash_parts(raw, message);
+        let mark = MessageMark::from_parts(&said, entry_id.clone(), event_key.clone());
         Self {
-            mark: MessageMark::from_parts(&said, entry_id.clone(), event_key.clone()),
+            mark,
+            whole_mark: mark,
             entry_id,
             event_key,
             said,
@@ -98,6 +102,7 @@ impl TranscriptEntry {
             said: Vec::new(),
             text_bytes: None,
             mark: MessageMark::default(),
+            whole_mark: MessageMark::default(),
             role: Role::System,
             is_discriminating: false,
             call_id: None,
@@ -259,8 +264,10 @@ fn parse_entry(mut fields: JsonFields<'_>, index: usize) -> Result<TranscriptEnt
     let (entry_id, event_key) =
         (fields.take_optional_text("entry_id"), fields.take_optional_text("event_key"));
     let role = fields.take_choice("role", &ROLES.map(Role::as_str));
+    let mark = MessageMark::from_parts(&said, entry_id.clone(), event_key.clone());
     let entry = TranscriptEntry {
-        mark: MessageMark::from_parts(&said, entry_id.clone(), event_key.clone()),
+        mark,
+        whole_mark: mark,
         entry_id,
         event_key,
         said,

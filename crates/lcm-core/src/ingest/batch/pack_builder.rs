@@ -120,7 +120,7 @@ impl<'a> PackBuilder<'a> {
         if message.is_user_text() {
             head.newest_user = Some(UserMessageRef { seq, tokens });
         }
-        head.recent_marks.push(candidate.entry.mark);
+        head.recent_marks.push(candidate.entry.whole_mark);
         Ok(())
     }
 
