@@ -11,7 +11,10 @@ use lcm_text::{
         int,
     },
     message::batch_limit,
-    types::api::{AppendMode, AppendOptions, ReadDialect, Receipt},
+    types::{
+        api::{AppendMode, AppendOptions, ReadDialect, Receipt},
+        event::SkipReason,
+    },
 };
 
 use crate::{
@@ -30,6 +33,7 @@ use super::{
     append_options::parse_append_extra,
     batch::{self, AppendCandidate, CandidateParser, StagedUploads},
     commit::{AppendCommit, ReceiptCounts, UnchangedAppend, join_family},
+    commit_events::list_skips,
     idempotency::IdempotencyKey,
     list_batch::{AppendPlan, ListBatch},
     list_decision::SeenMessages,
@@ -80,7 +84,8 @@ pub(crate) fn append(
     // The first attempt of a repeated call moved the revision, so the check is left out.
     if consumed > 0 && repeated == consumed {
         let seen = SeenMessages::from_caller(extra.seq_seen, loaded.head.messages);
-        let unchanged = UnchangedAppend { skipped: consumed, seen, warnings: Vec::new() };
+        let events = list_skips(call, &candidates, repeated);
+        let unchanged = UnchangedAppend { skipped: consumed, seen, warnings: Vec::new(), events };
         return unchanged.finish(session, call, loaded, changes);
     }
     ensure_revision(&loaded.head, extra.revision)?;
@@ -99,7 +104,8 @@ pub(crate) fn append(
     add_replay_warnings(call.config, &extra, &candidates, &mut decision);
     if decision.new_messages.is_empty() && line.change.is_none() {
         let (seen, warnings) = (line.seen, decision.warnings);
-        let unchanged = UnchangedAppend { skipped: consumed, seen, warnings };
+        let events = list_skips(call, &candidates, repeated);
+        let unchanged = UnchangedAppend { skipped: consumed, seen, warnings, events };
         return unchanged.finish(session, call, loaded, changes);
     }
     ensure_no_replay(extra.refuse_replay, &decision)?;
@@ -114,6 +120,7 @@ pub(crate) fn append(
         line,
         index_maintenance,
         changes,
+        repeated,
     }
     .commit(session, call, loaded)
 }
@@ -142,7 +149,8 @@ fn skip_session(
     Ok(reason.map(|reason| {
         let warnings = Vec::from([session_rules::build_skip_warning(reason)]);
         let skipped = int::to_u32(count);
-        let counts = ReceiptCounts { skipped, ..ReceiptCounts::default() };
+        let mut counts = ReceiptCounts { skipped, ..ReceiptCounts::default() };
+        counts.events.push_skipped(call.conversation, skipped.into(), SkipReason::Excluded);
         counts.build_receipt(&loaded.head, SeenMessages::default(), warnings)
     }))
 }

@@ -17,11 +17,15 @@ use crate::{
 };
 use lcm_text::{
     base::{error::Result, int, limits},
-    types::api::{ReadDialect, Receipt, Timestamp},
+    types::{
+        api::{ReadDialect, Receipt, Timestamp},
+        event::EventList,
+    },
 };
 
 use super::{
     batch::{self, AppendCandidate, PackBuilder},
+    commit_events::CommittedAppend,
     line_change::{LineUpdate, NewMessageCounts, remember_list, remember_start},
     list_decision::SeenMessages,
     new_messages::{AppendDecision, NewCandidate},
@@ -45,6 +49,8 @@ pub(super) struct AppendCommit<'a> {
     pub(super) index_maintenance: IndexMaintenance<'a>,
     /// Further records of the commit.
     pub(super) changes: Changes,
+    /// Number of first candidates that an earlier attempt of the call stored.
+    pub(super) repeated: u32,
 }
 
 impl AppendCommit<'_> {
@@ -64,6 +70,8 @@ impl AppendCommit<'_> {
         let (list_hash, start) = (self.line.list_hash, self.line.start);
         let seen = self.line.seen;
         let revisions = self.decision.revisions;
+        let mut events = EventList::default();
+        self.line.add_events(call, loaded.head.messages, &mut events);
         let prepared = self.line.prepare_update(session, call, &loaded.head, revisions)?;
         let head = &mut loaded.head;
         let seq_first = head.messages + 1;
@@ -114,7 +122,16 @@ impl AppendCommit<'_> {
         let ingested = int::to_u32(self.decision.new_messages.len());
         let skipped = int::to_u32(self.candidates.len()) - ingested;
         let seq_first = (ingested > 0).then_some(seq_first);
-        let counts = ReceiptCounts { ingested, skipped, seq_first };
+        CommittedAppend {
+            seq_first,
+            tokens,
+            revisions,
+            decision: &self.decision,
+            candidates: self.candidates,
+            repeated: self.repeated,
+        }
+        .add_events(call, &head, &mut events);
+        let counts = ReceiptCounts { ingested, skipped, seq_first, events };
         Ok(counts.build_receipt(&head, seen, self.decision.warnings))
     }
 }
@@ -158,6 +175,7 @@ pub(super) struct UnchangedAppend {
     pub(super) skipped: u32,
     pub(super) seen: SeenMessages,
     pub(super) warnings: Vec<String>,
+    pub(super) events: EventList,
 }
 
 impl UnchangedAppend {
@@ -174,7 +192,8 @@ impl UnchangedAppend {
         loaded: LoadedHead,
         joined: Changes,
     ) -> Result<Receipt> {
-        let counts = ReceiptCounts { ingested: 0, skipped: self.skipped, seq_first: None };
+        let Self { skipped, events, .. } = self;
+        let counts = ReceiptCounts { ingested: 0, skipped, seq_first: None, events };
         if joined.is_empty() || loaded.bytes.is_none() {
             return Ok(counts.build_receipt(&loaded.head, self.seen, self.warnings));
         }
@@ -183,13 +202,14 @@ impl UnchangedAppend {
     }
 }
 
-/// The counts of a receipt.
-#[derive(Clone, Copy, Debug, Default)]
+/// The counts and the events of a receipt.
+#[derive(Clone, Debug, Default)]
 pub(super) struct ReceiptCounts {
     pub(super) ingested: u32,
     pub(super) skipped: u32,
     /// Seq of the first new message; `None`: no new message.
     pub(super) seq_first: Option<u64>,
+    pub(super) events: EventList,
 }
 
 impl ReceiptCounts {
@@ -200,7 +220,7 @@ impl ReceiptCounts {
         seen: SeenMessages,
         warnings: Vec<String>,
     ) -> Receipt {
-        let Self { ingested, skipped, seq_first } = self;
+        let Self { ingested, skipped, seq_first, events } = self;
         Receipt {
             revision: head.revision,
             ingested,
@@ -210,6 +230,7 @@ impl ReceiptCounts {
             seq_seen: seen.seq_after(head.messages),
             context_tokens: int::saturate_tokens(head.context.tokens),
             warnings,
+            events_json: events.into_json(),
         }
     }
 }

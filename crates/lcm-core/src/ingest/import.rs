@@ -108,6 +108,7 @@ pub(crate) fn import_messages(
         line: LineUpdate::default(),
         index_maintenance,
         changes: Changes::default(),
+        repeated: 0,
     }
     .commit(session, call, loaded)
 }

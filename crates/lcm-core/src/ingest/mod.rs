@@ -15,6 +15,7 @@ mod append_options;
 mod backlog;
 mod batch;
 mod commit;
+mod commit_events;
 mod idempotency;
 mod identity;
 mod import;
