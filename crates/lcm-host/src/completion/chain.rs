@@ -3,11 +3,15 @@
 //! In: a completion request. Out: the first completion, or the failure of the last provider that
 //! was asked.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use super::{CompletionProvider, failed};
 use crate::{
     clock::Cancel,
+    events,
     types::{CompletionError, CompletionErrorCode, CompletionRequest, CompletionResult, Purpose},
 };
 
@@ -77,10 +81,14 @@ impl Chain {
         provider: &dyn CompletionProvider,
         request: &CompletionRequest,
         cancel: &Cancel,
+        attempts: &mut u32,
     ) -> CompletionResult {
         let mut retries = 0;
         loop {
+            let began = Instant::now();
             let answer = provider.complete(request, cancel);
+            *attempts += 1;
+            events::trace_call(request, *attempts, &answer, began.elapsed().as_millis());
             let CompletionResult::Failed(error) = &answer else { return answer };
             if is_final(error) || retries == self.retries || cancel.is_cancelled() {
                 return answer;
@@ -106,8 +114,9 @@ fn pause(error: &CompletionError, retries: u32) -> Option<Duration> {
 impl CompletionProvider for Chain {
     fn complete(&self, request: &CompletionRequest, cancel: &Cancel) -> CompletionResult {
         let mut last = failed(CompletionErrorCode::Unavailable, "no model is configured");
+        let mut attempts = 0;
         for provider in self.providers(request.purpose) {
-            last = self.ask(provider.as_ref(), request, cancel);
+            last = self.ask(provider.as_ref(), request, cancel, &mut attempts);
             match &last {
                 CompletionResult::Done(_) => return last,
                 CompletionResult::Failed(error) if is_final(error) => return last,

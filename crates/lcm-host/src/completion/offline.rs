@@ -11,6 +11,9 @@ use crate::{
     types::{CompletionErrorCode, CompletionRequest, CompletionResult},
 };
 
+/// Name of the model of offline answers.
+pub(crate) const OFFLINE_MODEL: &str = "offline";
+
 /// The component's offline summariser as a provider.
 #[derive(Clone, Debug)]
 pub struct Offline {

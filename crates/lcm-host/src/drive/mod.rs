@@ -18,6 +18,7 @@ use crate::{
     compaction::Pass,
     completion::complete_all,
     error::{Code, Error, Result},
+    events,
     ingest::IngestResult,
     json,
     lcm::{CONFLICT_RETRIES_MAX, Failure, Lcm, random_below},
@@ -65,6 +66,8 @@ impl Lcm {
     where
         T: DeserializeOwned,
     {
+        let member = |name: &str| task.get(name).and_then(Value::as_str).unwrap_or_default();
+        let _span = events::enter_task(member("task"), member("conversation"));
         let messages = TaskMessages { texts: parts.messages, uploads: BTreeMap::new() };
         let mut driver = Driver { lcm: self, parts, messages, state: TaskState::default() };
         driver.run(task)?;
@@ -116,6 +119,7 @@ impl Driver<'_> {
         if let (Some(on_messages), Some(finished)) = (&mut self.parts.on_messages, finished) {
             on_messages(finished);
         }
+        next.events.drain(..).for_each(|event| events::trace(&event));
         for warning in next.warnings.drain(..) {
             if !self.state.warnings.contains(&warning) {
                 self.state.warnings.push(warning);
