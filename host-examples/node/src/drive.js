@@ -83,9 +83,10 @@ class Driver {
   #requests = [];
   #answers = [];
 
-  constructor(backend, parts) {
+  constructor(backend, parts, { conversation }) {
     this.#parts = parts;
-    this.#complete = parts.models && completerOf(backend, parts.models, parts.options);
+    const options = { ...parts.options, conversation };
+    this.#complete = parts.models && completerOf(backend, parts.models, options);
   }
 
   /** Asks the engine for the next instruction, and keeps what the instruction reports. */
@@ -93,6 +94,7 @@ class Driver {
     const asked = { ...args, now: this.#parts.now() };
     const instruction = JSON.parse(await backend.compute(name, asked));
     if (instruction.pass) this.passes.push(instruction.pass);
+    for (const event of instruction.events ?? []) backend.events?.emit(event);
     for (const line of instruction.warnings ?? []) this.warnings.add(line);
     const result = withRefusal(instruction.result, this.#answers);
     Object.assign(this.result, instruction.note, result);
@@ -159,7 +161,7 @@ class Driver {
  */
 export async function drive(backend, task, parts) {
   const { first = (work) => work(backend) } = parts;
-  const driver = new Driver(backend, parts);
+  const driver = new Driver(backend, parts, task);
   let instruction = await first(async (inner) => {
     const begin = { task_json: toJson(task, "options") };
     return driver.advance(inner, await driver.ask(inner, "drive.begin", begin));
