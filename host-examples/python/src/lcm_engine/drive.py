@@ -14,7 +14,7 @@ from typing import Any
 
 from .completions import Answered
 from .errors import LcmError
-from .flows import Call, Fields, Flow, Pause, Together, is_stop, parsed
+from .flows import Call, Fields, Flow, Pause, Tell, Together, is_stop, parsed
 from .models import Asking
 from .models_asking import ask
 from .refusal import task_error, task_result
@@ -42,11 +42,12 @@ class Outcome:
 class _Driver:
     """A task in progress."""
 
-    def __init__(self, texts: list[str], asking: Asking | None) -> None:
+    def __init__(self, texts: list[str], asking: Asking | None, conversation: str) -> None:
         self.texts = list(texts)
         """The messages; a reference replaces a large message after its upload."""
         self.sizes = [byte_length(text) for text in texts]
         self.asking = asking
+        self.conversation = conversation
         self.kept: list[str] = []
         self.requests: list[CompletionRequest] = []
         self.answers: dict[int, Answered] = {}
@@ -115,7 +116,8 @@ class _Driver:
         """Lets the models complete requests; returns the states of the answers."""
         assert self.asking is not None
         start, count = instruction["index_first"], instruction["count"]
-        flows = [ask(self.asking, one) for one in self.requests[start : start + count]]
+        requests = self.requests[start : start + count]
+        flows = [ask(self.asking, one, self.conversation) for one in requests]
         if self.asking.together:
             answers = yield Together(flows)
         else:
@@ -130,6 +132,14 @@ class _Driver:
         return events
 
 
+def _fetched(name: str, arguments: Fields) -> Flow[Fields]:
+    """Returns the next instruction, and tells the events that it reports."""
+    instruction: Fields = yield from parsed(name, arguments)
+    for event in instruction.get("events", []):
+        yield Tell(event)
+    return instruction
+
+
 def drive(
     task: Fields,
     now: Callable[[], int],
@@ -140,13 +150,13 @@ def drive(
 
     A stop is raised again after the engine recorded the stop of a deferred compaction.
     """
-    driver, outcome = _Driver(texts or [], asking), Outcome()
+    driver, outcome = _Driver(texts or [], asking, task["conversation"]), Outcome()
     if texts is not None:
         sizes = driver.sizes
         task = task | {"count": len(sizes), "bytes": sum(sizes)}
         task["bytes_longest"] = max(sizes, default=0)
     begin = {"task_json": to_json(task), "now": now()}
-    instruction: Fields = yield from parsed("drive.begin", begin)
+    instruction = yield from _fetched("drive.begin", begin)
     stop: BaseException | None = None
     while instruction["do"] not in ("done", "fail"):
         outcome.take(instruction)
@@ -161,7 +171,7 @@ def drive(
                 raise
             event, stop = {"stopped": True}, error
         arguments = {"token": instruction["token"], "event_json": json.dumps(event)}
-        instruction = yield from parsed("drive.step", arguments | {"now": now()})
+        instruction = yield from _fetched("drive.step", arguments | {"now": now()})
     if stop is not None:
         raise stop
     if instruction["do"] == "fail":

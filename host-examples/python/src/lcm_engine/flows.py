@@ -59,6 +59,13 @@ class Pause:
 
 
 @dataclass(frozen=True)
+class Tell:
+    """Hand an event to the listener of the program; the result is None."""
+
+    event: dict[str, Any]
+
+
+@dataclass(frozen=True)
 class Together:
     """Run these flows, at the same time where possible; the results keep the order."""
 
@@ -90,7 +97,7 @@ def is_stop(error: BaseException) -> bool:
     return not isinstance(error, (Exception, GeneratorExit))
 
 
-Effect = Call | Complete | Pause | Together | Alone
+Effect = Call | Complete | Pause | Tell | Together | Alone
 Flow = Generator[Effect, Any, T]
 Fields = dict[str, Any]
 

@@ -7,13 +7,36 @@ from itertools import product
 
 from . import completions
 from .completions import Answered
-from .flows import Call, Complete, Flow, Pause
+from .flows import Call, Complete, Fields, Flow, Pause, Tell
 from .models import Asking
 from .results import CompletionRequest
 
 
+def _complete(effect: Complete, conversation: str, attempt: int) -> Flow[Answered]:
+    """Asks a model once, and tells that it was called."""
+    began = time.monotonic()
+    answer: Answered = yield effect
+    ms = round((time.monotonic() - began) * 1000)
+    done, failed = answer.get("done"), answer.get("failed")
+    told: Fields = dict(done or {"model": effect.request.get("model")})
+    event = {
+        "kind": "model-called",
+        "conversation": conversation,
+        "purpose": effect.request["purpose"],
+        "attempt": attempt,
+        "model": told.get("model"),
+        "ms": ms,
+        "input_tokens": told.get("input_tokens", 0),
+        "output_tokens": told.get("output_tokens", 0),
+        "finish": told.get("finish"),
+        "error": failed["code"] if failed else None,
+    }
+    yield Tell(event)
+    return answer
+
+
 def ask(
-    asking: Asking, request: CompletionRequest, limit_ms: int | None = None
+    asking: Asking, request: CompletionRequest, conversation: str, limit_ms: int | None = None
 ) -> Flow[tuple[Answered, int]]:
     """Returns the first answer within `limit_ms`, else the last failure, and the count of tries."""
     models = asking.models.of(request["purpose"])
@@ -31,7 +54,8 @@ def ask(
                 return completions.failed(late, request), asked
             asked += 1
             seconds = asking.timeout_seconds
-            answer = yield Complete(asked_for, model, min(seconds, left or seconds))
+            effect = Complete(asked_for, model, min(seconds, left or seconds))
+            answer = yield from _complete(effect, conversation, asked)
             if completions.failure_code(answer) not in completions.RETRIED:
                 return answer, asked
             pause = completions.pause_seconds(answer, attempt)
