@@ -8,7 +8,7 @@ import type {
   CompletionRequest,
   Configuration,
   ErrorCode,
-  LcmEvent,
+  StoreEvent,
   ModelFailure,
   Purpose,
   ReadDialect,
@@ -213,7 +213,7 @@ export interface OpenOptions {
    * Listener that is told what happens: messages stored, models called, summaries made and rejected.
    * It is not waited for, and a listener that fails breaks nothing.
    */
-  onEvent?: (event: LcmEvent) => unknown;
+  onEvent?: (event: StoreEvent) => unknown;
   /**
    * Environment whose `LCM_...` variables are configuration; in Node the environment of the
    * process. A key of `config` goes before its variable, under any name.

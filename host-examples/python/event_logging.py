@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import logging
 
-from lcm_engine import EventListener, LcmEvent
+from lcm_engine import EventListener, StoreEvent
 
 
 def log_events(logger: logging.Logger) -> EventListener:
     """Returns a listener that logs to `logger`."""
 
-    def listen(event: LcmEvent) -> None:
+    def listen(event: StoreEvent) -> None:
         members = {name: value for name, value in event.items() if name != "kind"}
         line = " ".join(f"{name}={value}" for name, value in members.items())
         logger.log(level_of(event), "%s %s", event["kind"], line, extra={"lcm": event})
@@ -22,7 +22,7 @@ def log_events(logger: logging.Logger) -> EventListener:
     return listen
 
 
-def level_of(event: LcmEvent) -> int:
+def level_of(event: StoreEvent) -> int:
     """Returns the level of the line of an event."""
     if event["kind"] == "summary-rejected":
         return logging.WARNING

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from lcm_engine import EventListener, LcmEvent, ModelCalled
+from lcm_engine import EventListener, StoreEvent, ModelCalled
 from opentelemetry.trace import SpanKind, Status, StatusCode, Tracer, get_current_span
 
 
@@ -20,7 +20,7 @@ def trace_events(tracer: Tracer, provider: str) -> EventListener:
     `provider` is the `gen_ai.provider.name` of the models.
     """
 
-    def listen(event: LcmEvent) -> None:
+    def listen(event: StoreEvent) -> None:
         if event["kind"] == "model-called":
             trace_call(tracer, provider, event)
             return

@@ -3,7 +3,7 @@
 
 use std::{error::Error, io, sync::Mutex};
 
-use lcm_host::{Cancel, Clock, CompactOptions, Lcm};
+use lcm_host::Lcm;
 use tracing::{Level, subscriber};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -19,14 +19,12 @@ pub(crate) fn listen(out: impl io::Write + Send + 'static) -> Result<(), Box<dyn
 
 /// Stores messages and summarises the older ones.
 fn talk() -> Result<(), Box<dyn Error>> {
-    let config = r#"{"fresh_tail_messages_max": 2, "leaf_chunk_tokens_max": 200}"#;
-    let wasm = include_bytes!("../../dist/lcm.wasm");
-    let lcm = Lcm::builder().config(config).path("memory:").open(wasm)?;
-    let text = "The worker for pictures stopped after a large picture. ".repeat(8);
+    let lcm = Lcm::open("memory:", include_bytes!("../../dist/lcm.wasm"))?;
+    let text = "The worker for pictures stopped after a large picture. ".repeat(12);
     let message = |text: &str| format!(r#"{{"role": "user", "content": "{text}"}}"#);
-    let messages: Vec<String> = (1..=8).map(|day| message(&format!("Day {day}: {text}"))).collect();
-    let options = CompactOptions::new(500, Clock::System);
-    lcm.conversation("chat-1", 500).turn(&messages)?;
-    lcm.compact("chat-1", &options, &Cancel::default(), &mut |_| {})?;
+    let messages: Vec<String> =
+        (1..=90).map(|day| message(&format!("Day {day}: {text}"))).collect();
+    lcm.conversation("chat-1", 12_000).append(&messages)?;
+    lcm.conversation("chat-1", 12_000).compact()?;
     Ok(())
 }

@@ -154,7 +154,7 @@ impl Lcm {
         cancel: &Cancel,
     ) -> Result<AskReport> {
         cancel.check()?;
-        let _span = events::enter_task("ask", conversation);
+        let _span = events::enter_span("ask", conversation);
         let now = || options.clock.now_ms();
         let question = serde_json::to_string(&Question { question, options })
             .map_err(|error| Error::internal(format!("cannot write a question: {error}")))?;

@@ -85,8 +85,14 @@ pub(crate) fn trace_repeat(call: &str, arguments: &Value, attempt: u32) {
         "attempt": attempt}));
 }
 
-/// Enters the span of a task, whose events belong to it.
-pub(crate) fn enter_task(task: &str, conversation: &str) -> EnteredSpan {
+/// Enters the span of a task of `wit/drive.wit`, whose events belong to it.
+pub(crate) fn enter_task(task: &Value) -> EnteredSpan {
+    let member = |name: &str| task.get(name).and_then(Value::as_str);
+    enter_span(member("task").unwrap_or_default(), member("conversation").unwrap_or_default())
+}
+
+/// Enters the span of a task with this name.
+pub(crate) fn enter_span(task: &str, conversation: &str) -> EnteredSpan {
     tracing::info_span!(target: "lcm", "task", task, conversation).entered()
 }
 

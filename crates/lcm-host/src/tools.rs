@@ -53,7 +53,7 @@ impl Lcm {
         cancel: &Cancel,
     ) -> Result<Answer> {
         cancel.check()?;
-        let _span = events::enter_task("tool", conversation);
+        let _span = events::enter_span("tool", conversation);
         let now = clock.now_ms();
         let mut outcome = self.tool_call(conversation, call, now)?;
         loop {

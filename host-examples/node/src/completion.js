@@ -191,8 +191,8 @@ export function modelChain(models, options = {}) {
 }
 
 /** Returns a function that answers requests with the caller's models, or with the engine. */
-export function completerOf(backend, models, options) {
-  const called = callReporter(backend, options.conversation);
+export function completerOf(backend, models, options, conversation) {
+  const called = callReporter(backend, conversation);
   const chain = modelChain(models, { ...options, called });
   return async (request) => {
     if (models.for(request.purpose).length > 0) return chain(request);

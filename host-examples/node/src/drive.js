@@ -85,8 +85,8 @@ class Driver {
 
   constructor(backend, parts, { conversation }) {
     this.#parts = parts;
-    const options = { ...parts.options, conversation };
-    this.#complete = parts.models && completerOf(backend, parts.models, options);
+    const { models, options } = parts;
+    this.#complete = models && completerOf(backend, models, options, conversation);
   }
 
   /** Asks the engine for the next instruction, and keeps what the instruction reports. */

@@ -28,7 +28,7 @@ export class Events {
   emit(event) {
     if (this.#listener === undefined) return;
     try {
-      const ended = this.#listener(toCamel("LcmEvent", event));
+      const ended = this.#listener(toCamel("StoreEvent", event));
       if (typeof ended?.then === "function") ended.then(undefined, (error) => this.#report(error));
     } catch (error) {
       this.#report(error);

@@ -362,7 +362,7 @@ export const SHAPES = {
     ["name", "name"], ["overridden", "overridden"], ["text", "text"], ["builtIn", "built_in"],
     ["system", "system"], ["prompt", "prompt"], ["tokens", "tokens"], ["version", "version"],
   ],
-  LcmEvent: [
+  StoreEvent: [
     ["attempt", "attempt"], ["call", "call"], ["capped", "capped"],
     ["contextTokens", "context_tokens"], ["conversation", "conversation"], ["count", "count"],
     ["depth", "depth"], ["error", "error"], ["failures", "failures"], ["findings", "findings"],

@@ -11,7 +11,7 @@ import { ThreadBackend } from "../src/thread-backend.js";
 
 const path = new URL("../../../tests/fixtures/events/script.json", import.meta.url);
 const script = JSON.parse(await readFile(path, "utf8"));
-const expected = script.events.map((event) => toCamel("LcmEvent", event));
+const expected = script.events.map((event) => toCamel("StoreEvent", event));
 
 /** A store whose next commits fail with a conflict, as many as `conflicts` says. */
 class Contended extends MemoryStore {

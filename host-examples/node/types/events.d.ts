@@ -5,7 +5,7 @@
 import type { CompletionErrorCode, Finish, Level, Purpose } from "../types.js";
 
 /** An event; `kind` names what happened. */
-export type LcmEvent =
+export type StoreEvent =
   | MessagesStored
   | MessagesSkipped
   | MessagesSetAside

@@ -19,7 +19,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 import lcm_engine
 from event_logging import log_events
 from event_tracing import trace_events
-from lcm_engine import CompletionFailed, LcmError, LcmEvent
+from lcm_engine import CompletionFailed, LcmError, StoreEvent
 from lcm_engine.stores import AsyncMemoryStore
 
 from .support import ROOT, FailingStore, conflict, temporary_folder
@@ -86,7 +86,7 @@ async def run_async(store: Any, conflicts: FailingStore, on_event: Any) -> None:
             await call_of(lcm, step)
 
 
-def comparable(event: LcmEvent) -> dict[str, Any]:
+def comparable(event: StoreEvent) -> dict[str, Any]:
     """An event without the time that a model took."""
     assert "ms" not in event or event["ms"] >= 0
     return {name: value for name, value in event.items() if name != "ms"}
@@ -114,10 +114,10 @@ class Events(unittest.TestCase):
             self.assertEqual(events, SCRIPT["events"])
 
     def test_a_store_in_its_own_thread_reports_repetitions_in_the_loop(self) -> None:
-        async def write() -> list[LcmEvent]:
+        async def write() -> list[StoreEvent]:
             loop, events = asyncio.get_running_loop(), []
 
-            def listen(event: LcmEvent) -> None:
+            def listen(event: StoreEvent) -> None:
                 self.assertIs(asyncio.get_running_loop(), loop)
                 events.append(event)
 
@@ -142,7 +142,7 @@ class Events(unittest.TestCase):
     def test_a_listener_that_raises_breaks_nothing_and_is_reported_once(self) -> None:
         calls = []
 
-        def listen(event: LcmEvent) -> None:
+        def listen(event: StoreEvent) -> None:
             calls.append(event["kind"])
             raise RuntimeError("the listener is broken")
 
@@ -153,7 +153,7 @@ class Events(unittest.TestCase):
         self.assertIn("the listener is broken", logs.output[0])
 
     def test_a_wrong_listener_is_refused_before_the_store_is_opened(self) -> None:
-        async def listen(event: LcmEvent) -> None:
+        async def listen(event: StoreEvent) -> None:
             raise AssertionError(event)
 
         path = temporary_folder(self) / "a.lcm.db"
@@ -163,7 +163,7 @@ class Events(unittest.TestCase):
         self.assertFalse(path.exists())
 
     def test_summaries_without_a_model_are_told_by_their_level(self) -> None:
-        events: list[LcmEvent] = []
+        events: list[StoreEvent] = []
         config = SCRIPT["config"]
         with lcm_engine.open("memory:", None, config, environment={}, on_event=events.append) as lcm:
             lcm.ingest("chat", SCRIPT["steps"][5]["messages"])
@@ -177,7 +177,7 @@ class Events(unittest.TestCase):
         self.assertNotIn("model-called", [event["kind"] for event in events])
 
     def test_a_question_reports_the_call_of_its_model(self) -> None:
-        events: list[LcmEvent] = []
+        events: list[StoreEvent] = []
         model = Scripted()
         with lcm_engine.open("memory:", model, environment={}, on_event=events.append) as lcm:
             lcm.append("chat", [{"role": "user", "content": "The gate code is 4711."}])
@@ -237,7 +237,7 @@ class Examples(unittest.TestCase):
 class Script(unittest.TestCase):
     def test_the_script_shows_each_kind(self) -> None:
         schema = json.loads((ROOT / "schema/events.json").read_text(encoding="utf-8"))
-        shapes = [one["$ref"].rpartition("/")[2] for one in schema["$defs"]["LcmEvent"]["oneOf"]]
+        shapes = [one["$ref"].rpartition("/")[2] for one in schema["$defs"]["StoreEvent"]["oneOf"]]
         kinds = {schema["$defs"][name]["properties"]["kind"]["enum"][0] for name in shapes}
         self.assertEqual({event["kind"] for event in SCRIPT["events"]}, kinds)
         reasons = set(schema["$defs"]["SkipReason"]["enum"])

@@ -32,7 +32,7 @@ pub(crate) enum CompletionVerdict {
 
 impl CompletionVerdict {
     /// Returns the verdict of a rule that has no findings.
-    const fn fallback(rule: RejectionRule) -> Self {
+    const fn fall_back(rule: RejectionRule) -> Self {
         Self::Fallback { rule, findings: String::new() }
     }
 }
@@ -137,10 +137,10 @@ pub(crate) fn judge_completion(
 ) -> CompletionVerdict {
     let stripped = read_answer(completion);
     if completion.finish == Finish::Refusal {
-        return CompletionVerdict::fallback(RejectionRule::Refusal);
+        return CompletionVerdict::fall_back(RejectionRule::Refusal);
     }
     if stripped.trim().is_empty() {
-        return CompletionVerdict::fallback(RejectionRule::Blank);
+        return CompletionVerdict::fall_back(RejectionRule::Blank);
     }
     let too_large = u64::from(tokens::estimate(&stripped)) >= gathered.tokens;
     match task.level {
@@ -149,7 +149,7 @@ pub(crate) fn judge_completion(
             retry_or_fall_back(task, rule, Level::Aggressive, String::new())
         }
         Level::Aggressive | Level::Fallback if too_large => {
-            CompletionVerdict::fallback(RejectionRule::TooLarge)
+            CompletionVerdict::fall_back(RejectionRule::TooLarge)
         }
         _ => judge_findings(task, completion, gathered),
     }
@@ -165,7 +165,7 @@ fn judge_findings(
     let CleanedAnswer { text, capped } = clean_answer(task, completion);
     // The cap may leave nothing of an answer.
     if text.trim().is_empty() {
-        return CompletionVerdict::fallback(RejectionRule::Blank);
+        return CompletionVerdict::fall_back(RejectionRule::Blank);
     }
     let findings = verify::format_findings(&verify::verify(&gathered.text, &text));
     // The offline summariser would return the same text again.

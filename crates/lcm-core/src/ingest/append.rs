@@ -33,7 +33,6 @@ use super::{
     append_options::parse_append_extra,
     batch::{self, AppendCandidate, CandidateParser, StagedUploads},
     commit::{AppendCommit, ReceiptCounts, UnchangedAppend, join_family},
-    commit_events::list_skips,
     idempotency::IdempotencyKey,
     list_batch::{AppendPlan, ListBatch},
     list_decision::SeenMessages,
@@ -84,8 +83,8 @@ pub(crate) fn append(
     // The first attempt of a repeated call moved the revision, so the check is left out.
     if consumed > 0 && repeated == consumed {
         let seen = SeenMessages::from_caller(extra.seq_seen, loaded.head.messages);
-        let events = list_skips(call, &candidates, repeated);
-        let unchanged = UnchangedAppend { skipped: consumed, seen, warnings: Vec::new(), events };
+        let (candidates, warnings) = (&*candidates, Vec::new());
+        let unchanged = UnchangedAppend { candidates, repeated, seen, warnings };
         return unchanged.finish(session, call, loaded, changes);
     }
     ensure_revision(&loaded.head, extra.revision)?;
@@ -100,12 +99,11 @@ pub(crate) fn append(
         AppendMode::New => extra.build_plan(repeated, candidates.len(), &loaded.head, withdrawals),
     };
     let mut decision = select_new(&loaded.head, &candidates, &mut stored.identities, &places);
-    decision.warnings = notices;
+    (decision.warnings, decision.repeated) = (notices, repeated);
     add_replay_warnings(call.config, &extra, &candidates, &mut decision);
     if decision.new_messages.is_empty() && line.change.is_none() {
-        let (seen, warnings) = (line.seen, decision.warnings);
-        let events = list_skips(call, &candidates, repeated);
-        let unchanged = UnchangedAppend { skipped: consumed, seen, warnings, events };
+        let (candidates, seen, warnings) = (&*candidates, line.seen, decision.warnings);
+        let unchanged = UnchangedAppend { candidates, repeated, seen, warnings };
         return unchanged.finish(session, call, loaded, changes);
     }
     ensure_no_replay(extra.refuse_replay, &decision)?;
@@ -120,7 +118,6 @@ pub(crate) fn append(
         line,
         index_maintenance,
         changes,
-        repeated,
     }
     .commit(session, call, loaded)
 }

@@ -25,7 +25,7 @@ use lcm_text::{
 
 use super::{
     batch::{self, AppendCandidate, PackBuilder},
-    commit_events::CommittedAppend,
+    commit_events::add_skips,
     line_change::{LineUpdate, NewMessageCounts, remember_list, remember_start},
     list_decision::SeenMessages,
     new_messages::{AppendDecision, NewCandidate},
@@ -49,8 +49,6 @@ pub(super) struct AppendCommit<'a> {
     pub(super) index_maintenance: IndexMaintenance<'a>,
     /// Further records of the commit.
     pub(super) changes: Changes,
-    /// Number of first candidates that an earlier attempt of the call stored.
-    pub(super) repeated: u32,
 }
 
 impl AppendCommit<'_> {
@@ -70,8 +68,7 @@ impl AppendCommit<'_> {
         let (list_hash, start) = (self.line.list_hash, self.line.start);
         let seen = self.line.seen;
         let revisions = self.decision.revisions;
-        let mut events = EventList::default();
-        self.line.add_events(call, loaded.head.messages, &mut events);
+        self.line.add_events(call, loaded.head.messages, &mut self.decision.events);
         let prepared = self.line.prepare_update(session, call, &loaded.head, revisions)?;
         let head = &mut loaded.head;
         let seq_first = head.messages + 1;
@@ -122,16 +119,9 @@ impl AppendCommit<'_> {
         let ingested = int::to_u32(self.decision.new_messages.len());
         let skipped = int::to_u32(self.candidates.len()) - ingested;
         let seq_first = (ingested > 0).then_some(seq_first);
-        CommittedAppend {
-            seq_first,
-            tokens,
-            revisions,
-            decision: &self.decision,
-            candidates: self.candidates,
-            repeated: self.repeated,
-        }
-        .add_events(call, &head, &mut events);
-        let counts = ReceiptCounts { ingested, skipped, seq_first, events };
+        self.decision.add_stored_event(call, &head, seq_first, tokens);
+        self.decision.add_skip_events(call, self.candidates);
+        let counts = ReceiptCounts { ingested, skipped, seq_first, events: self.decision.events };
         Ok(counts.build_receipt(&head, seen, self.decision.warnings))
     }
 }
@@ -170,15 +160,16 @@ pub(super) fn join_family(
 }
 
 /// A call that stored no message, and the warnings about the call.
-pub(super) struct UnchangedAppend {
-    /// Number of candidates, which are all skipped.
-    pub(super) skipped: u32,
+pub(super) struct UnchangedAppend<'a> {
+    /// The candidates, which are all skipped.
+    pub(super) candidates: &'a [AppendCandidate<'a>],
+    /// Number of first candidates that an earlier attempt of the call stored.
+    pub(super) repeated: u32,
     pub(super) seen: SeenMessages,
     pub(super) warnings: Vec<String>,
-    pub(super) events: EventList,
 }
 
-impl UnchangedAppend {
+impl UnchangedAppend<'_> {
     /// Returns the receipt. Commits the join of a family first, if there is one and the
     /// conversation exists.
     ///
@@ -192,7 +183,9 @@ impl UnchangedAppend {
         loaded: LoadedHead,
         joined: Changes,
     ) -> Result<Receipt> {
-        let Self { skipped, events, .. } = self;
+        let mut events = EventList::default();
+        add_skips(call, self.candidates, (self.repeated, 0), &mut events);
+        let skipped = int::to_u32(self.candidates.len());
         let counts = ReceiptCounts { ingested: 0, skipped, seq_first: None, events };
         if joined.is_empty() || loaded.bytes.is_none() {
             return Ok(counts.build_receipt(&loaded.head, self.seen, self.warnings));

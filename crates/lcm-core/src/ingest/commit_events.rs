@@ -11,24 +11,12 @@ use lcm_text::{
 
 use super::{batch::AppendCandidate, line_change::LineUpdate, new_messages::AppendDecision};
 
-/// The events of a call that skips all its candidates, the first `repeated` of which an earlier
-/// attempt stored.
-pub(super) fn list_skips(
+/// Adds an event for each reason to skip candidates. Of these an earlier attempt stored the first
+/// `repeated`, and this call stores `ingested`.
+pub(super) fn add_skips(
     call: Call<'_>,
     candidates: &[AppendCandidate<'_>],
-    repeated: u32,
-) -> EventList {
-    let mut events = EventList::default();
-    add_skips(call, candidates, repeated, 0, &mut events);
-    events
-}
-
-/// Adds an event for each reason to skip candidates, `ingested` of which were stored.
-fn add_skips(
-    call: Call<'_>,
-    candidates: &[AppendCandidate<'_>],
-    repeated: u32,
-    ingested: u64,
+    (repeated, ingested): (u32, u64),
     events: &mut EventList,
 ) {
     let repeated = u64::from(repeated);
@@ -42,40 +30,31 @@ fn add_skips(
     }
 }
 
-/// A batch whose commit succeeded.
-pub(super) struct CommittedAppend<'a> {
-    /// Seq of the first new message; `None`: no new message.
-    pub(super) seq_first: Option<u64>,
-    /// Tokens of the new messages.
-    pub(super) tokens: u64,
-    /// Number of first new messages that are other forms of stored messages.
-    pub(super) revisions: usize,
-    pub(super) decision: &'a AppendDecision,
-    pub(super) candidates: &'a [AppendCandidate<'a>],
-    /// Number of first candidates that an earlier attempt of the call stored.
-    pub(super) repeated: u32,
-}
-
-impl CommittedAppend<'_> {
-    /// Adds the events about the messages of the batch; `head`: after the commit.
-    pub(super) fn add_events(
-        &self,
+impl AppendDecision {
+    /// Adds the event of the messages that a commit stored, from `seq_first` on; `None`: it stored
+    /// none. `head`: after the commit; `tokens`: of the messages.
+    pub(super) fn add_stored_event(
+        &mut self,
         call: Call<'_>,
         head: &ConversationHead,
-        events: &mut EventList,
+        seq_first: Option<u64>,
+        tokens: u64,
     ) {
-        let ingested = int::to_u64(self.decision.new_messages.len());
-        if let Some(seq_first) = self.seq_first {
-            let mut members = JsonWriter::new_object();
-            members.add_number("context_tokens", head.context.tokens);
-            members.add_number("count", ingested);
-            members.add_number("revisions", int::to_u64(self.revisions));
-            members.add_number("seq_first", seq_first);
-            members.add_number("seq_last", head.messages);
-            members.add_number("tokens", self.tokens);
-            events.push(EventKind::MessagesStored, call.conversation, members);
-        }
-        add_skips(call, self.candidates, self.repeated, ingested, events);
+        let Some(seq_first) = seq_first else { return };
+        let mut members = JsonWriter::new_object();
+        members.add_number("context_tokens", head.context.tokens);
+        members.add_number("count", int::to_u64(self.new_messages.len()));
+        members.add_number("revisions", int::to_u64(self.revisions));
+        members.add_number("seq_first", seq_first);
+        members.add_number("seq_last", head.messages);
+        members.add_number("tokens", tokens);
+        self.events.push(EventKind::MessagesStored, call.conversation, members);
+    }
+
+    /// Adds the events about candidates that a commit did not store.
+    pub(super) fn add_skip_events(&mut self, call: Call<'_>, candidates: &[AppendCandidate<'_>]) {
+        let ingested = int::to_u64(self.new_messages.len());
+        add_skips(call, candidates, (self.repeated, ingested), &mut self.events);
     }
 }
 

@@ -108,7 +108,6 @@ pub(crate) fn import_messages(
         line: LineUpdate::default(),
         index_maintenance,
         changes: Changes::default(),
-        repeated: 0,
     }
     .commit(session, call, loaded)
 }

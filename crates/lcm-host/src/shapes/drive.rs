@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::{
     AppendMode, CompactionMode, CompactionPass, CompactionStatus, CompletionFailure,
-    DecisionRecord, DeferredCompaction, LcmEvent, ReadDialect,
+    DecisionRecord, DeferredCompaction, ReadDialect, StoreEvent,
 };
 
 /// A task; `task` names the task.
@@ -330,7 +330,7 @@ pub struct CallInstruction {
     pub warnings: Option<Vec<String>>,
     /// Events that the last call or its outcome led to, in their order; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub events: Option<Vec<LcmEvent>>,
+    pub events: Option<Vec<StoreEvent>>,
     /// Members (`decision` or `debt`) that the host adds to the result of the task, which does not
     /// repeat them; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -379,7 +379,7 @@ pub struct StageInstruction {
     pub warnings: Option<Vec<String>>,
     /// Events that the last call or its outcome led to, in their order; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub events: Option<Vec<LcmEvent>>,
+    pub events: Option<Vec<StoreEvent>>,
     /// Members (`decision` or `debt`) that the host adds to the result of the task, which does not
     /// repeat them; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -410,7 +410,7 @@ pub struct CompleteInstruction {
     pub warnings: Option<Vec<String>>,
     /// Events that the last call or its outcome led to, in their order; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub events: Option<Vec<LcmEvent>>,
+    pub events: Option<Vec<StoreEvent>>,
     /// Members (`decision` or `debt`) that the host adds to the result of the task, which does not
     /// repeat them; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -439,7 +439,7 @@ pub struct DoneInstruction {
     pub warnings: Option<Vec<String>>,
     /// Events that the last call or its outcome led to, in their order; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub events: Option<Vec<LcmEvent>>,
+    pub events: Option<Vec<StoreEvent>>,
     /// Members (`decision` or `debt`) that the host adds to the result of the task, which does not
     /// repeat them; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -468,7 +468,7 @@ pub struct FailInstruction {
     pub warnings: Option<Vec<String>>,
     /// Events that the last call or its outcome led to, in their order; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub events: Option<Vec<LcmEvent>>,
+    pub events: Option<Vec<StoreEvent>>,
     /// Members (`decision` or `debt`) that the host adds to the result of the task, which does not
     /// repeat them; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -9,7 +9,7 @@ use super::{CompletionErrorCode, Finish, Level, Purpose};
 /// An event; `kind` names what happened.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(untagged)]
-pub enum LcmEvent {
+pub enum StoreEvent {
     /// [`MessagesStored`].
     MessagesStored(Box<MessagesStored>),
     /// [`MessagesSkipped`].

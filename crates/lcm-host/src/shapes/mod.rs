@@ -17,7 +17,7 @@
 //! - `setup.resolve` takes `config-json`: [`Configuration`]; `variables-json`: object, passed
 //!   unread; returns [`ResolvedConfiguration`]
 //! - `ingest.append` takes `options.extra-json`: [`AppendExtra`]; returns `events-json`: list of
-//!   [`LcmEvent`]
+//!   [`StoreEvent`]
 //! - `ingest.stage` takes `extra-json`: [`StageExtra`]
 //! - `ingest.identify` returns list of [`MessageIdentity`]
 //! - `ingest.reconcile` takes `transcript-json`: [`TranscriptDocument`]; returns [`ReconcilePlan`]
@@ -25,9 +25,9 @@
 //!   `explanation-json`: [`DecisionExplanation`]
 //! - `compaction.plan` takes `options.extra-json`: [`CompactionExtra`]
 //! - `compaction.run` takes `options.extra-json`: [`CompactionExtra`]; returns `events-json`: list
-//!   of [`LcmEvent`]
+//!   of [`StoreEvent`]
 //! - `compaction.apply` takes `options.extra-json`: [`CompactionExtra`]; returns `events-json`:
-//!   list of [`LcmEvent`]
+//!   list of [`StoreEvent`]
 //! - `drive.begin` takes `task-json`: [`DriveTask`]; returns [`DriveInstruction`]
 //! - `drive.step` takes `event-json`: [`DriveEvent`]; returns [`DriveInstruction`]
 //! - `context.assemble` takes `options.extra-json`: [`AssembleExtra`]; returns `messages-json`:

@@ -1,8 +1,8 @@
 //! Events: what a call did, as data for a listener of the host.
 //!
-//! In: facts of an operation. Out: objects as `schema/events.json` describes them. An event has ids,
+//! In: facts of an operation. Out: objects as `schema/events.json` describes. An event has ids,
 //! seqs, counts and tokens, and no content of messages; only a rejected answer has the words for
-//! which it was rejected. The core's operations and tasks add events; hosts pass them on.
+//! which it was rejected. The operations and tasks of the core add events; hosts pass them on.
 
 use alloc::string::String;
 

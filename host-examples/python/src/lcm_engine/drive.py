@@ -14,7 +14,7 @@ from typing import Any
 
 from .completions import Answered
 from .errors import LcmError
-from .flows import Call, Fields, Flow, Pause, Tell, Together, is_stop, parsed
+from .flows import Call, Fields, Flow, Pause, Together, is_stop, told
 from .models import Asking
 from .models_asking import ask
 from .refusal import task_error, task_result
@@ -42,12 +42,11 @@ class Outcome:
 class _Driver:
     """A task in progress."""
 
-    def __init__(self, texts: list[str], asking: Asking | None, conversation: str) -> None:
+    def __init__(self, texts: list[str], asking: Asking | None) -> None:
         self.texts = list(texts)
         """The messages; a reference replaces a large message after its upload."""
         self.sizes = [byte_length(text) for text in texts]
         self.asking = asking
-        self.conversation = conversation
         self.kept: list[str] = []
         self.requests: list[CompletionRequest] = []
         self.answers: dict[int, Answered] = {}
@@ -116,8 +115,7 @@ class _Driver:
         """Lets the models complete requests; returns the states of the answers."""
         assert self.asking is not None
         start, count = instruction["index_first"], instruction["count"]
-        requests = self.requests[start : start + count]
-        flows = [ask(self.asking, one, self.conversation) for one in requests]
+        flows = [ask(self.asking, one) for one in self.requests[start : start + count]]
         if self.asking.together:
             answers = yield Together(flows)
         else:
@@ -132,14 +130,6 @@ class _Driver:
         return events
 
 
-def _fetched(name: str, arguments: Fields) -> Flow[Fields]:
-    """Returns the next instruction, and tells the events that it reports."""
-    instruction: Fields = yield from parsed(name, arguments)
-    for event in instruction.get("events", []):
-        yield Tell(event)
-    return instruction
-
-
 def drive(
     task: Fields,
     now: Callable[[], int],
@@ -150,13 +140,14 @@ def drive(
 
     A stop is raised again after the engine recorded the stop of a deferred compaction.
     """
-    driver, outcome = _Driver(texts or [], asking, task["conversation"]), Outcome()
+    asking = asking and asking.about(task["conversation"])
+    driver, outcome = _Driver(texts or [], asking), Outcome()
     if texts is not None:
         sizes = driver.sizes
         task = task | {"count": len(sizes), "bytes": sum(sizes)}
         task["bytes_longest"] = max(sizes, default=0)
     begin = {"task_json": to_json(task), "now": now()}
-    instruction = yield from _fetched("drive.begin", begin)
+    instruction = yield from told("drive.begin", begin)
     stop: BaseException | None = None
     while instruction["do"] not in ("done", "fail"):
         outcome.take(instruction)
@@ -171,7 +162,7 @@ def drive(
                 raise
             event, stop = {"stopped": True}, error
         arguments = {"token": instruction["token"], "event_json": json.dumps(event)}
-        instruction = yield from _fetched("drive.step", arguments | {"now": now()})
+        instruction = yield from told("drive.step", arguments | {"now": now()})
     if stop is not None:
         raise stop
     if instruction["do"] == "fail":

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from .errors import LcmError
-from .results import LcmEvent
+from .results import StoreEvent
 
-EventListener = Callable[[LcmEvent], object]
+EventListener = Callable[[StoreEvent], object]
 """Is told what happens; it is called where the call of the engine runs, and should be quick."""
 
 _LOG = logging.getLogger(__package__)
@@ -36,7 +36,7 @@ class Events:
         if self._listener is None:
             return
         try:
-            self._listener(cast(LcmEvent, event))
+            self._listener(cast(StoreEvent, event))
         except Exception:
             if not self._is_reported:
                 self._is_reported = True

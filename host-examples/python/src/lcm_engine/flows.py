@@ -142,6 +142,14 @@ def parsed(name: str, arguments: Fields) -> Flow[Any]:
     return json.loads((yield Call(name, arguments)))
 
 
+def told(name: str, arguments: Fields) -> Flow[Fields]:
+    """Calls a function of `drive`; returns its instruction after its events were told."""
+    instruction: Fields = yield from parsed(name, arguments)
+    for event in instruction.get("events", []):
+        yield Tell(event)
+    return instruction
+
+
 def configure(config_json: str, keep: Callable[[Settings], None]) -> Flow[ConfigurationReport]:
     """Checks a configuration, gives the settings to `keep`, returns the report."""
     arguments = {"config_json": config_json, "variables_json": "{}"}

@@ -36,7 +36,7 @@ def _complete(effect: Complete, conversation: str, attempt: int) -> Flow[Answere
 
 
 def ask(
-    asking: Asking, request: CompletionRequest, conversation: str, limit_ms: int | None = None
+    asking: Asking, request: CompletionRequest, limit_ms: int | None = None
 ) -> Flow[tuple[Answered, int]]:
     """Returns the first answer within `limit_ms`, else the last failure, and the count of tries."""
     models = asking.models.of(request["purpose"])
@@ -55,7 +55,7 @@ def ask(
             asked += 1
             seconds = asking.timeout_seconds
             effect = Complete(asked_for, model, min(seconds, left or seconds))
-            answer = yield from _complete(effect, conversation, asked)
+            answer = yield from _complete(effect, asking.conversation, asked)
             if completions.failure_code(answer) not in completions.RETRIED:
                 return answer, asked
             pause = completions.pause_seconds(answer, attempt)

@@ -52,7 +52,7 @@ def call_tool(
     def needs(outcome: Fields) -> Fields | None:
         return outcome.get("needs-completions")
 
-    outcome, failure = yield from _completed(outcome, needs, resume, asking, conversation)
+    outcome, failure = yield from _completed(outcome, needs, resume, asking.about(conversation))
     done: Fields = outcome["done"]
     return {"text": done["text"], "is_error": done["is_error"], "failure": failure}
 
@@ -73,7 +73,7 @@ def ask(
     def needs(step: Fields) -> Fields | None:
         return step if step["status"] == "asked" else None
 
-    answer, _ = yield from _completed(step, needs, resume, asking, conversation)
+    answer, _ = yield from _completed(step, needs, resume, asking.about(conversation))
     return cast(AskResult, answer)
 
 
@@ -90,7 +90,6 @@ def _completed(
     needs: Callable[[Fields], Fields | None],
     resume: Callable[[str, list[Answered]], Flow[Fields]],
     asking: Asking,
-    conversation: str,
 ) -> Flow[tuple[Fields, ModelFailure | None]]:
     """Continues from a step until no completion is needed.
 
@@ -102,7 +101,7 @@ def _completed(
     while (asked := needs(step)) is not None:
         requests, limit_ms = asked["requests"], asked.get("deadline_ms")
         try:
-            flows = [ask_model(asking, request, conversation, limit_ms) for request in requests]
+            flows = [ask_model(asking, request, limit_ms) for request in requests]
             answered = yield Together(flows)
         except BaseException as error:
             # A wrong answer of a callback ends the question, too.

@@ -208,7 +208,7 @@ class CompactionDebt(TypedDict):
     """Time before which `maintain` asks for no attempt; None: nothing is owed."""
 
 
-LcmEvent = (
+StoreEvent = (
     MessagesStored
     | MessagesSkipped
     | MessagesSetAside
