@@ -238,3 +238,23 @@ fn a_family_that_is_too_large_is_searched_in_part() {
         assert_eq!(found(r#","only":true"#), (1, Vec::new()));
     }
 }
+
+/// What a model is asked for the first leaf after the messages that `withdraw` leaves.
+fn prompt_of_first_leaf(withdraw: bool) -> String {
+    let mut host = host();
+    append(&mut host, 1, 6);
+    if withdraw {
+        verb(&mut host, "new", "{}").unwrap();
+    }
+    append(&mut host, 7, 8);
+    let plan = host.told("compaction.plan", r#"{"budget":4000,"options":{"force":true}}"#).unwrap();
+    let requests = plan.field("requests").unwrap().elements();
+    requests.first().unwrap().field("prompt").unwrap().as_str().unwrap().to_owned()
+}
+
+#[test]
+fn no_prompt_shows_what_was_withdrawn() {
+    let prompt = prompt_of_first_leaf(true);
+    assert!(prompt.contains("message 7 ") && !prompt.contains("message 6 "), "{prompt}");
+    assert!(prompt_of_first_leaf(false).contains("message 1 "), "a leaf begins with the oldest");
+}

@@ -100,16 +100,18 @@ pub fn model_option(model: &str) -> String {
     serde_json::json!({ "model": model }).to_string()
 }
 
-/// Adds the model to `extra_json`, unless a model is set.
-pub(crate) fn with_model(extra_json: Option<&str>, model: &str) -> Result<String> {
-    let Some(json) = extra_json.filter(|json| !json.is_empty()) else {
-        return Ok(model_option(model));
-    };
+/// Adds an option to `extra_json`, unless the option is set.
+pub(crate) fn with_option(
+    extra_json: Option<&str>,
+    name: &str,
+    value: serde_json::Value,
+) -> Result<String> {
+    let json = extra_json.filter(|json| !json.is_empty()).unwrap_or("{}");
     let mut extra: serde_json::Map<String, serde_json::Value> = serde_json::from_str(json)
         .map_err(|error| {
             Error::new(Code::InvalidInput, format!("`extra_json` must be a JSON object: {error}"))
         })?;
-    extra.entry("model").or_insert_with(|| model.into());
+    extra.entry(name).or_insert(value);
     Ok(serde_json::Value::Object(extra).to_string())
 }
 

@@ -3,9 +3,11 @@
 //! In: messages as JSON texts of a dialect, and tool calls. Out: contexts that fit the budget, and
 //! answers to tool calls. All other calls are methods of [`Lcm`] that take a conversation's id.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use crate::{
     clock::{Cancel, Clock},
-    compaction::{CompactOptions, CompactReport, with_model},
+    compaction::{CompactOptions, CompactReport, with_option},
     context::{Answer, Assembled, Options, ToolScope},
     error::Result,
     ingest::{IngestOptions, IngestReport},
@@ -17,7 +19,9 @@ use crate::{
     types::Dialect,
 };
 
-/// A conversation of a store, with its settings. Clones share the store.
+/// A conversation of a store, with its settings, for one caller. The handle keeps how far its caller
+/// has seen the conversation and hands that over with the next list. Clones share the store and
+/// begin with what their original has seen.
 ///
 /// ```
 /// use lcm_host::{Lcm, types::Dialect};
@@ -44,6 +48,23 @@ pub struct Conversation {
     tool_scope: ToolScope,
     clock: Clock,
     cancel: Cancel,
+    seq_seen: SeqSeen,
+}
+
+/// Seq up to which the caller has seen every message, as the newest receipt says; 0: none.
+#[derive(Debug, Default)]
+struct SeqSeen(AtomicU64);
+
+impl SeqSeen {
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Clone for SeqSeen {
+    fn clone(&self) -> Self {
+        Self(AtomicU64::new(self.get()))
+    }
 }
 
 impl Lcm {
@@ -61,6 +82,7 @@ impl Lcm {
             tool_scope: ToolScope::Conversation,
             clock: Clock::System,
             cancel: Cancel::default(),
+            seq_seen: SeqSeen::default(),
         }
     }
 }
@@ -147,6 +169,7 @@ impl Conversation {
             &self.ingest_options(),
             &self.cancel,
         )?;
+        self.seq_seen.0.fetch_max(stored.seq_seen, Ordering::Relaxed);
         Ok(stored)
     }
 
@@ -162,7 +185,9 @@ impl Conversation {
             compact: self.compact_options(),
             defer: self.defer,
         };
-        Ok(self.lcm.turn(&self.id, &owned(messages), &options, &self.cancel)?)
+        let report = self.lcm.turn(&self.id, &owned(messages), &options, &self.cancel)?;
+        self.seq_seen.0.fetch_max(report.ingested.seq_seen, Ordering::Relaxed);
+        Ok(report)
     }
 
     /// Compacts until nothing is due or the component stops for another reason, which the report
@@ -191,11 +216,13 @@ impl Conversation {
     ///
     /// Errors of [`Lcm::delete`].
     pub fn delete(&self) -> Result<DeletionResult> {
-        self.lcm.delete(&self.id, self.clock, &self.cancel)
+        let receipt = self.lcm.delete(&self.id, self.clock, &self.cancel)?;
+        self.seq_seen.0.store(0, Ordering::Relaxed);
+        Ok(receipt)
     }
 
     /// Assembles a context for the budget: `messages_json` is the array to send, `system` the
-    /// system text.
+    /// system text. The context of a conversation that does not exist is empty.
     ///
     /// # Errors
     ///
@@ -211,9 +238,11 @@ impl Conversation {
     /// Errors of [`Lcm::assemble`].
     pub fn assemble_with(&self, options: &Options) -> Result<Assembled> {
         let mut options = options.clone();
+        let mut extra = with_option(options.extra_json.as_deref(), "may_be_new", true.into())?;
         if let Some(model) = &self.model {
-            options.extra_json = Some(with_model(options.extra_json.as_deref(), model)?);
+            extra = with_option(Some(&extra), "model", model.as_str().into())?;
         }
+        options.extra_json = Some(extra);
         self.lcm.assemble(&self.id, self.budget, self.dialect, &options, self.clock.now_ms())
     }
 
@@ -249,8 +278,8 @@ impl Conversation {
     }
 
     fn ingest_options(&self) -> IngestOptions {
-        let append_mode = self.append_mode;
-        IngestOptions { append_mode, ..IngestOptions::new(self.dialect, self.clock) }
+        let (append_mode, seq_seen) = (self.append_mode, Some(self.seq_seen.get()));
+        IngestOptions { append_mode, seq_seen, ..IngestOptions::new(self.dialect, self.clock) }
     }
 
     fn compact_options(&self) -> CompactOptions {

@@ -1,7 +1,8 @@
 // The handle of a conversation: the verbs of an engine without the conversation's id, with the
 // handle's budget, dialect and model where a call names none.
 //
-// Forwards and decides nothing: each method calls the engine's method of the same name.
+// Each method calls the engine's method of the same name. A handle belongs to one caller: it keeps
+// `seqSeen` of its newest receipt and hands it over with the next list.
 
 import { invalid } from "./errors.js";
 
@@ -13,9 +14,10 @@ const VERBS = [
   [[], { grep: 1, expand: 1, iterExpand: 1, embed: 0, ask: 1, askPlan: 1, grant: 0, revoke: 1 }],
   [[], { messages: 0, iterMessages: 0, status: 0, family: 1, reset: 0, newSession: 0, archive: 1 }],
   [[], { delete: 0, calibrate: 3, focus: 0, usage: 0, check: 0, callTool: 2, export: 0 }],
-  [["dialect"], { append: 1, ingest: 1 }],
+  [["dialect", "seqSeen"], { append: 1, ingest: 1 }],
   [["budget", "model"], { evaluate: 0, compact: 0, maintain: 0, advise: 0 }],
-  [SETTINGS, { turn: 1, assemble: 0 }],
+  [[...SETTINGS, "mayBeNew"], { assemble: 0 }],
+  [[...SETTINGS, "seqSeen"], { turn: 1 }],
 ];
 
 /** Returns the members of an object that have a value. */
@@ -39,7 +41,7 @@ export class Conversation {
       if (!SETTINGS.includes(key)) throw invalid(`a conversation has no option \`${key}\``);
     }
     this.#engine = engine;
-    this.#settings = filled(settings);
+    this.#settings = { mayBeNew: true, ...filled(settings) };
     Object.defineProperty(this, "id", { value: id, enumerable: true });
   }
 
@@ -63,7 +65,17 @@ export class Conversation {
     const own = options === undefined || (isObject && settings.length > 0);
     const last = own ? { ...Object.fromEntries(settings), ...filled(options ?? {}) } : options;
     const passed = Array.from({ length: count }, (_, index) => given[index]);
-    return this.#engine[name](this.id, ...passed, last);
+    const answer = this.#engine[name](this.id, ...passed, last);
+    return keys.includes("seqSeen") || name === "delete" ? this.#follow(answer) : answer;
+  }
+
+  /** Keeps what the caller has seen according to a receipt. */
+  async #follow(answer) {
+    const result = await answer;
+    const { done, seqSeen } = result.receipt ?? result;
+    if (done) delete this.#settings.seqSeen;
+    else if (seqSeen > (this.#settings.seqSeen ?? 0)) this.#settings.seqSeen = seqSeen;
+    return result;
   }
 
   /** As `Engine.describe`; without an id the conversation itself. */

@@ -31,9 +31,9 @@ function numbers(vector) {
   return ArrayBuffer.isView(vector) ? Array.from(vector) : vector;
 }
 
-/** Returns options with `model` and `mark_caches` as members of `extra_json`. */
-function withExtra({ model, mark_caches, ...options }) {
-  const extra = { model, mark_caches };
+/** Returns options with `model`, `mark_caches` and `may_be_new` as members of `extra_json`. */
+function withExtra({ model, mark_caches, may_be_new, ...options }) {
+  const extra = { model, mark_caches, may_be_new };
   const isGiven = Object.values(extra).some((value) => value !== undefined);
   return isGiven ? { ...options, extra_json: JSON.stringify(extra) } : options;
 }

@@ -466,8 +466,8 @@ export const SHAPES = {
   AssembleOptions: [
     ["now", "now"], ["budget", "budget"], ["dialect", "dialect"], ["policy", "policy"],
     ["prompt", "prompt"], ["reserveTokens", "reserve_tokens"], ["markCaches", "mark_caches"],
-    ["model", "model"], ["liveMessages", "live_messages"], ["previous", "previous"],
-    ["explain", "explain"],
+    ["mayBeNew", "may_be_new"], ["model", "model"], ["liveMessages", "live_messages"],
+    ["previous", "previous"], ["explain", "explain"],
   ],
   AssembledContext: [
     ["messages", "messages"], ["messagesJson", "messages_json"], ["system", "system"],

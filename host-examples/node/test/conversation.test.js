@@ -48,6 +48,27 @@ test("a handle has the verbs of its conversation, with its settings", async () =
   });
 });
 
+test("a handle sets aside what its caller has seen, and nothing else", async () => {
+  await withEngine("memory:", async (lcm) => {
+    const chat = lcm.conversation("c", { budget: 8_000 });
+    const list = (last) =>
+      ["What grows in the north garden?", "Beans and peas, in four rows.", last].map((content, at) => ({
+        role: ["user", "assistant"][at % 2],
+        content,
+      }));
+    const context = async () => JSON.stringify((await chat.assemble()).messages);
+    await chat.append(list("And in the orchard?"));
+    await chat.turn(list("And behind the greenhouse?"));
+    assert.match(await context(), /greenhouse/);
+    assert.doesNotMatch(await context(), /orchard/);
+    await lcm.append("c", [{ role: "user", content: "The well is dry." }]);
+    await chat.turn(list("And along the south wall?"));
+    assert.match(await context(), /The well is dry.*south wall/s);
+    await chat.delete();
+    assert.equal((await chat.ingest(list("And in the orchard?"))).seqSeen, 3);
+  });
+});
+
 test("every verb of a conversation is in the handle, and refuses what the engine refuses", async () => {
   const elsewhere = ["importLines", "digest", "prompts", "configure", "live"];
   for (const method of Object.keys(METHODS).filter((name) => !elsewhere.includes(name))) {
@@ -63,14 +84,15 @@ test("every verb of a conversation is in the handle, and refuses what the engine
     assert.equal((await chat.append(AGENT)).ingested, 3);
     await assert.rejects(chat.assemble({ budget: 100 }), /for messages that the engine writes, got `auto`/);
     const unknown = lcm.conversation("d", { budget: 1_000 });
+    assert.deepEqual((await unknown.assemble()).messages, []);
     const summary = "sum_0123456789abcdef";
     const counted = { purpose: "turn", outputTokens: 8 };
     for (const call of [
+      () => unknown.assemble({ mayBeNew: false }),
       () => unknown.status(),
       () => unknown.check(),
       () => unknown.messages(),
       () => unknown.listing("grants"),
-      () => unknown.assemble(),
       () => unknown.evaluate(),
       () => unknown.compact(),
       () => unknown.maintain(),

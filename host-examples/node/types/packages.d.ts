@@ -276,6 +276,11 @@ export interface AssembleOptions {
    */
   markCaches?: boolean;
   /**
+   * Whether the conversation need not exist: its context is empty then. The handle of a
+   * conversation passes true. Default: `false`.
+   */
+  mayBeNew?: boolean;
+  /**
    * Model of the request, which selects the override of the configuration. Once `calibrate` has
    * reported the model in this conversation, the budget and the reserve count in the tokens of its
    * provider. Otherwise, or absent: both are estimated tokens.

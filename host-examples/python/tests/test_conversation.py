@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import tempfile
 import threading
@@ -10,6 +11,7 @@ import time
 import unittest
 import warnings
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import lcm_engine
@@ -31,6 +33,13 @@ LOST = (
 
 def opened(store: object = "memory:", **options: object) -> lcm_engine.Lcm:
     return lcm_engine.open(store, environment={}, **options)  # type: ignore[arg-type]
+
+
+def said(last: str) -> list[dict[str, Any]]:
+    texts = ["What grows in the north garden?", "Beans and peas, in four rows.", last]
+    return [
+        {"role": ("user", "assistant")[at % 2], "content": text} for at, text in enumerate(texts)
+    ]
 
 
 class Handles(unittest.TestCase):
@@ -58,6 +67,35 @@ class Handles(unittest.TestCase):
             self.assertGreater(len(list(chat.export())), 3)
             self.assertEqual(chat.delete()["messages"], 3)
 
+    def test_a_handle_sets_aside_what_its_caller_has_seen_and_nothing_else(self) -> None:
+        with opened() as lcm:
+            chat = lcm.conversation("c", budget=8_000)
+
+            def context() -> str:
+                return json.dumps(chat.assemble()["messages"])
+
+            chat.append(said("And in the orchard?"))
+            chat.turn(said("And behind the greenhouse?"))
+            self.assertIn("greenhouse", context())
+            self.assertNotIn("orchard", context())
+            lcm.append("c", [{"role": "user", "content": "The well is dry."}])
+            chat.turn(said("And along the south wall?"))
+            self.assertRegex(context(), "(?s)The well is dry.*south wall")
+            chat.delete()
+            self.assertEqual(chat.ingest(said("And in the orchard?"))["seq_seen"], 3)
+
+    def test_an_awaited_handle_sets_aside_what_its_caller_has_seen(self) -> None:
+        async def main() -> None:
+            async with lcm_engine.open_async(environment={}) as lcm:
+                chat = lcm.conversation("c", budget=8_000)
+                await chat.append(said("And in the orchard?"))
+                await chat.append(said("And behind the greenhouse?"))
+                context = json.dumps((await chat.assemble())["messages"])
+                self.assertIn("greenhouse", context)
+                self.assertNotIn("orchard", context)
+
+        asyncio.run(main())
+
     def test_every_verb_of_a_conversation_is_in_the_handle(self) -> None:
         elsewhere = {"configure", "version", "prompts", "digest", "import_lines", "live"}
         verbs = {name for name in dir(Verbs) if not name.startswith("_")}
@@ -74,13 +112,14 @@ class Handles(unittest.TestCase):
             with self.assertRaisesRegex(LcmError, "the engine writes, got `auto`"):
                 chat.assemble(100)
             unknown = lcm.conversation("d", budget=100)
+            self.assertEqual(unknown.assemble()["messages"], [])
             summary = "sum_0123456789abcdef"
             for call in (
                 unknown.status,
                 unknown.check,
                 unknown.messages,
                 lambda: unknown.listing("grants"),
-                unknown.assemble,
+                lambda: unknown.assemble(may_be_new=False),
                 unknown.evaluate,
                 unknown.compact,
                 unknown.maintain,

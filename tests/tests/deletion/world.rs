@@ -84,6 +84,21 @@ impl World {
         let _ = self.call(conversation, "ingest.append", &args);
     }
 
+    /// Hands over the beginning of a conversation with another end, which sets the rest aside.
+    fn fork(&mut self, conversation: &str, random: &mut Random) {
+        let range = format!(r#"{{"seq_first":1,"seq_last":{}}}"#, random.between(2, 9));
+        let Ok(stored) = self.call(conversation, "recall.messages", &range) else { return };
+        let mut messages: Vec<Json> =
+            stored.elements().iter().map(|text| Json::of(text.as_str().unwrap())).collect();
+        let word = if conversation == DELETED { SECRET } else { "quokka" };
+        self.count += 1;
+        let text = format!("{word} {} goes another way", self.count);
+        messages.push(Json::object([("role", "user".into()), ("content", text.into())]));
+        let options = Json::of(r#"{"extra_json":{"seq_seen":1000000}}"#);
+        let args = [("messages", Json::Array(messages)), ("options", options)];
+        let _ = self.call(conversation, "ingest.append", &Json::object(args).compact());
+    }
+
     fn pick_conversation(&self, random: &mut Random) -> String {
         let mut all = self.others();
         all.extend([DELETED.to_owned(), DELETED.to_owned()]);
@@ -95,6 +110,7 @@ impl World {
         let conversation = self.pick_conversation(random);
         match random.between(0, 12) {
             0 | 1 => self.append(&conversation, random.between(1, 9)),
+            12 => self.fork(&conversation, random),
             2 | 3 => self.compact(&conversation, 100_000),
             4 => {
                 let family = r#"{"verb":"family","arguments_json":{"family":"all"}}"#;

@@ -82,7 +82,8 @@ pub(crate) struct AssembleRequest<'a> {
 ///
 /// # Errors
 ///
-/// - `not-found`: the conversation does not exist, and there is no live message
+/// - `not-found`: the conversation does not exist, and there is neither a live message nor
+///   `may_be_new`
 /// - `invalid-input`: the budget is 0 or at most the reserve, `extra-json` is invalid, or `append`
 ///   would refuse a live message
 /// - `limit-exceeded`: more live messages or bytes than one `append` takes
@@ -106,7 +107,7 @@ pub(crate) fn assemble(
     let calibration = model.map(|model| model.add_to(&mut reads));
     let (loaded, records) = LoadedHead::open_with_records(session, call, &reads)?;
     cache.drop_stale(session.generation());
-    if options.live_messages.is_empty() {
+    if options.live_messages.is_empty() && !extra.may_be_new {
         loaded.ensure_exists()?;
     }
     let calibration = match model.zip(calibration) {
@@ -162,6 +163,8 @@ struct ExtraOptions {
     model: Option<calibration::CalibratedModel>,
     /// Whether cache marks are written into the array; only the dialect `anthropic` has them.
     marks_caches: bool,
+    /// Whether the conversation need not exist.
+    may_be_new: bool,
 }
 
 impl ExtraOptions {
@@ -171,10 +174,11 @@ impl ExtraOptions {
             JsonFields::parse_argument(NAME, json.filter(|json| !json.is_empty()).unwrap_or("{}"))?;
         let (model, marks_caches) =
             (fields.take_optional_text("model"), fields.take_flag("mark_caches"));
+        let may_be_new = fields.take_flag("may_be_new");
         fields.finish(NAME)?;
         let model =
             model.map(|model| calibration::CalibratedModel::new(call.keys, model)).transpose()?;
-        Ok(Self { model, marks_caches })
+        Ok(Self { model, marks_caches, may_be_new })
     }
 }
 

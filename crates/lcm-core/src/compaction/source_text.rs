@@ -408,12 +408,21 @@ impl PreviousContext<'_> {
         let from = seq_first.saturating_sub(PREVIOUS_MESSAGES_MAX).max(1);
         let mut blocks: Vec<String> = Vec::new();
         let mut tokens = 0u32;
+        let is_withdrawn = |seq: u64| {
+            self.before.iter().any(|item| match item {
+                ContextItem::Withdrawn { seq_first, seq_last } => {
+                    (*seq_first..=*seq_last).contains(&seq)
+                }
+                ContextItem::Run(_) | ContextItem::Summary(_) => false,
+            })
+        };
         // Newest first. Texts in chunks are skipped, because reading megabytes is not worth it.
         for message in history.read_messages(session, from, seq_first - 1)?.iter().rev() {
             if tokens >= PREVIOUS_TOKENS_MAX {
                 break;
             }
-            if !matches!(message.stored.rendered_content().0, RawText::Inline(_)) {
+            let is_inline = matches!(message.stored.rendered_content().0, RawText::Inline(_));
+            if !is_inline || is_withdrawn(message.seq) {
                 continue;
             }
             let mut block = String::new();

@@ -101,7 +101,11 @@ impl Exec {
         let deadline = Instant::now() + self.timeout;
         let Some(status) = wait(&mut child, deadline, cancel) else {
             kill(&mut child);
-            let message = format!("`{}` did not answer in {:?}", self.program, self.timeout);
+            let message = if cancel.is_cancelled() {
+                format!("the caller stopped `{}` before its answer", self.program)
+            } else {
+                format!("`{}` did not answer in {:?}", self.program, self.timeout)
+            };
             return Err(unanswered(CompletionErrorCode::Timeout, message));
         };
         // A child of the ended program may keep the output open, until the same deadline.

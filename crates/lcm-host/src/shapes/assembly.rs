@@ -28,4 +28,7 @@ pub struct AssembleExtra {
     /// that has it. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mark_caches: Option<bool>,
+    /// Whether the conversation need not exist: its context is empty then. Default: `false`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub may_be_new: Option<bool>,
 }

@@ -101,6 +101,30 @@ fn messages_with_more_ids_than_one_call_takes_are_stored() {
 }
 
 #[test]
+fn a_handle_sets_aside_what_its_caller_has_seen_and_nothing_else() {
+    let lcm = Lcm::builder().open_with(&component()).unwrap();
+    let chat = lcm.conversation("c", 8_000).clock(NOW);
+    let list = |last: &str| {
+        let lines = ["What grows in the north garden?", "Beans and peas, in four rows.", last];
+        let line = |(at, text): (usize, &&str)| {
+            let role = ["user", "assistant"][at % 2];
+            json!({"role": role, "content": text}).to_string()
+        };
+        lines.iter().enumerate().map(line).collect::<Vec<_>>()
+    };
+    let context = || chat.assemble().unwrap().messages_json;
+    chat.append(&list("And in the orchard?")).unwrap();
+    chat.turn(&list("And behind the greenhouse?")).unwrap();
+    assert!(context().contains("greenhouse") && !context().contains("orchard"));
+    let other = json!({"role": "user", "content": "The well is dry."}).to_string();
+    lcm.conversation("c", 8_000).clock(NOW).append(&[other]).unwrap();
+    chat.turn(&list("And along the south wall?")).unwrap();
+    assert!(context().contains("The well is dry.") && context().contains("south wall"));
+    chat.delete().unwrap();
+    assert_eq!(chat.append(&list("And in the orchard?")).unwrap().seq_seen, 3);
+}
+
+#[test]
 fn a_deleted_conversation_is_gone_and_a_stopped_deletion_goes_on() {
     let lcm = Lcm::builder().open_with(&component()).unwrap();
     let chat = lcm.conversation("c", 8_000).clock(NOW);

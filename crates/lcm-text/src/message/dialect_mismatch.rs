@@ -59,13 +59,18 @@ const GEMINI_KEYS: [&str; 8] = [
     "executableCode",
 ];
 
+/// Keys with which agent frameworks name the call of a part, and no provider does: Vercel AI SDK
+/// 5 (`toolCallId`), OpenAI Agents for JavaScript 0.3 (`callId`), Pydantic AI 1 and LlamaIndex 0.14
+/// (`tool_call_id`, which at OpenAI is a member of the message). Read in their packages 2026-11-26.
+const FOREIGN_CALL_KEYS: [&str; 3] = ["toolCallId", "callId", "tool_call_id"];
+
 /// The finding that a message is probably not in its declared dialect.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct DialectMismatch {
     /// The dialect that the message resembles; `None`: no dialect is recognised.
     pub looks_like: Option<Dialect>,
     /// Whether the declared dialect loses a tool call or a result of the message; `looks_like` then
-    /// reads the lost part.
+    /// reads the lost part. `None` there: no dialect reads it.
     pub loses_tools: bool,
 }
 
@@ -91,7 +96,7 @@ impl DialectReading<'_> {
             .find_outside_content()
             .or_else(|| self.parts.iter().find_map(|part| self.find_lost_tool(part)))
             .or_else(|| has_unread.then(|| self.find_lost_in_unread()).flatten());
-        if lost.is_some() {
+        if lost.is_some() || self.has_foreign_call() {
             return Some(DialectMismatch { looks_like: lost, loses_tools: true });
         }
         let looks_like = self.find_in_parts();
@@ -100,6 +105,9 @@ impl DialectReading<'_> {
         }
         if has_unread {
             return self.find_unread_content();
+        }
+        if self.dialect == Dialect::Gemini && self.shows_nothing_of_parts() {
+            return Some(DialectMismatch { looks_like: None, loses_tools: false });
         }
         let has_form =
             || self.parts.iter().find_map(|part| self.has_dialect_form(part)).unwrap_or(true);
@@ -134,6 +142,67 @@ impl DialectReading<'_> {
             && self.find_filled("tool_call_id").is_some()
             && !self.parts.iter().any(is_result);
         (has_calls || is_answer).then_some(Dialect::OpenaiChat)
+    }
+
+    /// Returns whether the message has a call or a result in the form of an agent framework, which
+    /// no dialect reads.
+    fn has_foreign_call(&self) -> bool {
+        let has_call_id = |part: &Part| {
+            matches!(
+                part,
+                Part::ToolCall { id: Some(_), .. } | Part::ToolResult { call_id: Some(_), .. }
+            )
+        };
+        let is_named = ["toolCallId", "callId"]
+            .iter()
+            .filter_map(|key| self.find_filled(key))
+            .any(|member| member.kind == JsonKind::String);
+        let is_foreign = |value: ByteSpan| PartShape::from_span(self.raw, value).is_foreign_tool;
+        let is_foreign_list = |list: ByteSpan| {
+            let mut elements = json::list_elements(self.raw, list).into_iter();
+            elements.any(|element| is_foreign(element.span))
+        };
+        let is_foreign_part = |part: &Part| match *part {
+            Part::Other { value } => is_foreign(value),
+            // Chat takes all of a tool's message as the output of the call that the message names.
+            Part::ToolResult { call_id: None, output: Some(output), .. } => {
+                json::slice_span(self.raw, output).starts_with('[') && is_foreign_list(output)
+            }
+            _ => false,
+        };
+        (is_named && !self.parts.iter().any(has_call_id))
+            || self.parts.iter().any(is_foreign_part)
+            || [self.find_foreign_list(), self.find_filled(self.unread_list_key())]
+                .into_iter()
+                .flatten()
+                .any(|list| list.kind == JsonKind::Array && is_foreign_list(list.value))
+    }
+
+    /// Returns the list in which a message of a framework has its content: a member that no dialect
+    /// reads, in a message without content; `None`: the message has content, or no such member.
+    fn find_foreign_list(&self) -> Option<&JsonMember> {
+        let has = |key| json::find_member(self.members, self.raw, key).is_some();
+        if !has("role") || ["content", "parts", "type"].into_iter().any(has) {
+            return None;
+        }
+        let is_list = |member: &&JsonMember| {
+            let key = json::slice_span(self.raw, member.key);
+            member.kind == JsonKind::Array
+                && !["\"tool_calls\"", "tool_calls"].contains(&key)
+                && json::first_element(self.raw, member.value)
+                    .is_some_and(|first| first.kind == JsonKind::Object)
+        };
+        self.members.iter().find(is_list)
+    }
+
+    /// Returns whether a message without `role` has no part with a key of Gemini. A content of
+    /// Gemini has a `role`, or parts that are known.
+    fn shows_nothing_of_parts(&self) -> bool {
+        let is_unknown = |part: &Part| match *part {
+            Part::Other { value } => PartShape::from_span(self.raw, value).dialect.is_none(),
+            _ => false,
+        };
+        self.find_filled("role").is_none() && self.parts.iter().all(is_unknown)
     }
 
     /// Returns the dialect of a call or result that the reader did not understand; `None`: the part
@@ -189,6 +258,9 @@ impl DialectReading<'_> {
     /// Returns a mismatch if the message has content in a member of another dialect; `None`: no
     /// such member. The caller ensures that no part has content.
     fn find_unread_content(&self) -> Option<DialectMismatch> {
+        if self.find_foreign_list().is_some() {
+            return Some(DialectMismatch { looks_like: None, loses_tools: false });
+        }
         let key = self.unread_list_key();
         let dialect_of_key = (key == "parts").then_some(Dialect::Lcm);
         let member = self.find_filled(key).or(self.find_filled("text"))?;
@@ -223,16 +295,24 @@ struct PartShape {
     is_typed: bool,
     /// Whether the part is a call or a result of a tool.
     is_tool: bool,
+    /// Whether the part is a call or a result in the form of an agent framework.
+    is_foreign_tool: bool,
     /// The dialect that the part's type or keys identify; `None`: unknown.
     dialect: Option<Dialect>,
 }
 
 impl PartShape {
-    /// Reads the fields of a part, up to a `type` other than `tool_result`.
+    /// Reads the fields of a part, up to a `type` of a dialect other than `tool_result`.
     fn from_span(raw: &str, value: ByteSpan) -> Self {
         let value = json::slice_span(raw, value);
         let is_object = value.starts_with('{');
-        let mut shape = Self { is_object, is_typed: false, is_tool: false, dialect: None };
+        let mut shape = Self {
+            is_object,
+            is_typed: false,
+            is_tool: false,
+            is_foreign_tool: false,
+            dialect: None,
+        };
         if !shape.is_object {
             return shape;
         }
@@ -251,6 +331,7 @@ impl PartShape {
                 is_gemini_tool |= GEMINI_TOOL_KEYS.contains(&key);
                 is_gemini |= GEMINI_KEYS.contains(&key);
                 is_lcm |= matches!(key, "call_id" | "output");
+                shape.is_foreign_tool |= FOREIGN_CALL_KEYS.contains(&key);
             } else if key == "type" {
                 shape.is_typed = true;
                 is_result = text == "tool_result";
@@ -259,7 +340,7 @@ impl PartShape {
                     .iter()
                     .find(|(name, _)| *name == text)
                     .map(|(_, dialect)| *dialect);
-                if !is_result {
+                if !is_result && shape.dialect.is_some() {
                     return shape;
                 }
             }

@@ -36,16 +36,25 @@ const DIALECTS: [Dialect; 5] = [
 pub fn parse_given(dialect: ReadDialect, raw: &str) -> Result<ParsedMessage> {
     let ReadDialect::Of(declared) = dialect else { return parse_best(raw) };
     let message = parse(declared, raw).map_err(|error| propose_dialect(declared, raw, error))?;
-    match message.dialect_mismatch {
-        Some(DialectMismatch { looks_like: Some(other), loses_tools: true }) => {
-            let (other, declared) = (other.as_str(), declared.as_str());
-            Err(Error::invalid_input(format_args!(
-                "`dialect` must be `{other}` or `auto`, got `{declared}`, which loses a tool call \
-                 or a tool result of the message"
-            )))
-        }
-        _ => Ok(message),
-    }
+    let Some(DialectMismatch { looks_like, loses_tools: true }) = message.dialect_mismatch else {
+        return Ok(message);
+    };
+    let reads_all = |other: &Dialect| {
+        let is_whole = |one: DialectMismatch| !one.loses_tools;
+        parse(*other, raw).is_ok_and(|read| read.dialect_mismatch.is_none_or(is_whole))
+    };
+    let declared = declared.as_str();
+    Err(match looks_like.filter(reads_all) {
+        Some(other) => Error::invalid_input(format_args!(
+            "`dialect` must be `{}` or `auto`, got `{declared}`, which loses a tool call or a tool \
+             result of the message",
+            other.as_str()
+        )),
+        None => Error::invalid_input(format_args!(
+            "the message must have its tool calls and results in the form of a dialect, got a form \
+             of which `{declared}` and every other dialect lose one"
+        )),
+    })
 }
 
 /// Adds to an error the dialect that reads all of the message, if there is one.
@@ -86,7 +95,8 @@ fn parse_best(raw: &str) -> Result<ParsedMessage> {
     match (best, refused) {
         (Some((_, message)), _) if message.dialect_mismatch.is_some_and(|one| one.loses_tools) => {
             Err(Error::invalid_input(
-                "the message must have tool calls and results of one dialect, got several",
+                "the message must have its tool calls and results in the form of one dialect, got \
+                 a form of which every dialect loses one",
             ))
         }
         (Some((_, message)), _) => Ok(message),

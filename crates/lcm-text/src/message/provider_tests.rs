@@ -499,6 +499,29 @@ fn a_dialect_that_loses_tools_is_refused() {
 }
 
 #[test]
+fn content_in_the_form_of_a_framework_is_stored_and_in_doubt() {
+    let doubt = DialectMismatch { looks_like: None, loses_tools: false };
+    for (dialect, raw) in [
+        (Dialect::Lcm, r#"{"role":"user","blocks":[{"block_type":"text","text":"a"}]}"#),
+        (Dialect::OpenaiChat, r#"{"role":"user","blocks":[{"block_type":"text","text":"a"}]}"#),
+        (Dialect::Gemini, r#"{"kind":"request","parts":[{"part_kind":"user-prompt"}]}"#),
+    ] {
+        let message = super::parse_given(dialect.into(), raw).unwrap();
+        assert_eq!(message.dialect_mismatch, Some(doubt), "{raw}");
+    }
+    for (dialect, raw) in [
+        (Dialect::Gemini, r#"{"parts":[{"text":"a"}]}"#),
+        (Dialect::Gemini, r#"{"role":"model","parts":[{"newPart":{}}]}"#),
+        (Dialect::OpenaiChat, r#"{"role":"assistant","content":null,"annotations":[{}]}"#),
+        (Dialect::OpenaiChat, r#"{"role":"tool","tool_call_id":"c","content":"a"}"#),
+        (Dialect::OpenaiChat, r#"{"role":"assistant","content":"a","toolCallId":""}"#),
+    ] {
+        let message = super::parse_given(dialect.into(), raw).unwrap();
+        assert_eq!(message.dialect_mismatch, None, "{raw}");
+    }
+}
+
+#[test]
 fn numbers_of_a_time_are_seconds_or_milliseconds() {
     for (number, expected) in [
         ("0", Some(0)),

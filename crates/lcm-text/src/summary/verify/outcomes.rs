@@ -533,7 +533,7 @@ fn is_contrast(text: &str) -> bool {
 }
 
 /// Returns whether the first exit code that a line reports is 0; `None`: the line reports no exit
-/// code, or a negative exit code.
+/// code. Windows reports a crash as a negative one.
 pub(super) fn parse_exit_success(line: &str) -> Option<bool> {
     const SIGNS: [&str; 9] = [
         "xit code",
@@ -555,6 +555,7 @@ pub(super) fn parse_exit_success(line: &str) -> Option<bool> {
     let rest = rest.trim_start_matches(|c: char| !c.is_alphanumeric() && c != '-');
     let rest = rest.strip_prefix("code").or_else(|| rest.strip_prefix("status")).unwrap_or(rest);
     let rest = rest.trim_start_matches([' ', ':', '=', '\u{4e3a}']);
+    let rest = rest.strip_prefix('-').unwrap_or(rest);
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
     let code = rest.get(..digits).filter(|code| !code.is_empty())?;
     Some(code.bytes().all(|byte| byte == b'0'))

@@ -99,6 +99,16 @@ fn a_failure_must_be_mentioned_as_one() {
 }
 
 #[test]
+fn a_negative_exit_code_is_a_failure() {
+    for code in ["exit code -1073741819", "exit code: -1", "exited with -9"] {
+        let source = DEPLOY.replace("probe failed: HTTP 503\nexit code: 1", code);
+        assert_eq!(check(&source, "We looked around."), [format!("failure left out: {code}")]);
+    }
+    let source = DEPLOY.replace("probe failed: HTTP 503\nexit code: 1", "exit code -0");
+    assert_eq!(check(&source, "We looked around."), [""; 0]);
+}
+
+#[test]
 fn what_was_resolved_need_not_be_mentioned() {
     let again = "\n\n[2026-05-03 10:04 assistant]\ntool call deploy: {\"service\":\"billing\"}\n\n\
         [2026-05-03 10:05 tool]\ntool result deploy:\nall pods healthy";

@@ -266,6 +266,10 @@ class AssembleOptions(TypedDict):
     """Whether the last block of each message of `breakpoints` gets `cache_control`, in a
     dialect that has it. Default: `false`.
     """
+    may_be_new: NotRequired[bool]
+    """Whether the conversation need not exist: its context is empty then. The handle of
+    a conversation passes true. Default: `false`.
+    """
     model: NotRequired[str]
     """Model of the request, which selects the override of the configuration. Once
     `calibrate` has reported the model in this conversation, the budget and the

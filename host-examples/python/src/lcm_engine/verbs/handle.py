@@ -1,13 +1,14 @@
 """The handle of a conversation: the verbs without its id, with settings for what a call leaves out.
 
 In: the verbs of an open store. Out: methods of `Conversation` and `AsyncConversation`, which call
-the verb of the same name. Nothing is decided here.
+the verb of the same name. A handle belongs to one caller: it keeps `seq_seen` of its newest receipt
+and hands it over with the next list.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from ..errors import LcmError
@@ -17,6 +18,9 @@ from ..results import (
     CompactReport,
     ConversationStatus,
     Decision,
+    Description,
+    ListedItem,
+    ListingKind,
     MaintainReport,
     ReadDialect,
     TurnReport,
@@ -29,6 +33,9 @@ from .reading import Reading
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+FOLLOWED = frozenset(("append", "ingest", "turn", "delete"))
+"""Verbs after which the caller has seen other messages than before."""
 
 
 class Bound:
@@ -45,22 +52,22 @@ class Bound:
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
 
-    def bind(self, handle: Handle) -> Callable[..., Any]:
+    def _bind(self, handle: Handle) -> Callable[..., Any]:
         """Returns the method of a handle."""
         method = getattr(handle.lcm, self._name)
         first = (handle.id,) if self._fixed else ()
 
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def _call(*args: Any, **kwargs: Any) -> Any:
             given = inspect.signature(method).bind_partial(*first, *args, **kwargs).arguments
             settings = {
                 name: handle.settings[name]
                 for name in self._settings
                 if name in handle.settings and name not in given
             }
-            return method(*first, *args, **kwargs, **settings)
+            return handle._follow(self._name, method(*first, *args, **kwargs, **settings))
 
-        call.__name__, call.__doc__ = self._name, method.__doc__
-        return call
+        _call.__name__, _call.__doc__ = self._name, method.__doc__
+        return _call
 
 
 class BoundVerb(Bound, Generic[P, T]):
@@ -75,7 +82,27 @@ class BoundVerb(Bound, Generic[P, T]):
     @overload
     def __get__(self, handle: Any, kind: Any) -> Any: ...
     def __get__(self, handle: Any, kind: Any = None) -> Any:
-        return self if handle is None else self.bind(handle)
+        return self if handle is None else self._bind(handle)
+
+
+class BoundDescribe(BoundVerb[P, T]):
+    """The verb `describe`; without an id it describes the conversation itself."""
+
+    def _bind(self, handle: Handle) -> Callable[..., Any]:
+        described = super()._bind(handle)
+
+        def _describe(id: str | None = None, *args: Any, **kwargs: Any) -> Any:
+            return described(handle.id if id is None else id, *args, **kwargs)
+
+        return _describe
+
+
+class BoundListing(BoundVerb[P, T]):
+    """The verb `listing` of the conversation's `summaries`, `messages` or `grants`."""
+
+    def _bind(self, handle: Handle) -> Callable[..., Any]:
+        listed = getattr(handle.lcm, self._name)
+        return lambda kind: listed(kind, handle.id)
 
 
 class BoundStream(Bound, Generic[P, T]):
@@ -88,7 +115,7 @@ class BoundStream(Bound, Generic[P, T]):
     @overload
     def __get__(self, handle: Any, kind: Any) -> Any: ...
     def __get__(self, handle: Any, kind: Any = None) -> Any:
-        return self if handle is None else self.bind(handle)
+        return self if handle is None else self._bind(handle)
 
 
 def bound(verb: Verb[Concatenate[str, P], T], *settings: str) -> BoundVerb[P, T]:
@@ -121,21 +148,41 @@ class Handle:
             raise LcmError("invalid-input", "`conversation` must be a text, not empty")
         self.lcm = lcm
         self.id = id
-        given = {"budget": budget, "dialect": dialect, "model": model}
-        self.settings = {name: value for name, value in given.items() if value is not None}
+        given = {"budget": budget, "dialect": dialect, "model": model, "may_be_new": True}
+        self.settings: dict[str, object] = {
+            name: value for name, value in given.items() if value is not None
+        }
+        self._seq_seen = 0
 
-    append = bound(Intake.append, "dialect")
-    ingest = bound(Intake.ingest, "dialect")
+    def _follow(self, name: str, answer: Any) -> Any:
+        """Keeps what the caller has seen according to the receipt in a verb's answer."""
+        if name not in FOLLOWED:
+            return answer
+        if inspect.isawaitable(answer):
+            return self._follow_awaited(name, answer)
+        receipt = answer.get("receipt", answer)
+        if receipt.get("done"):
+            self.settings.pop("seq_seen", None)
+            self._seq_seen = 0
+        elif receipt.get("seq_seen", 0) > self._seq_seen:
+            self.settings["seq_seen"] = self._seq_seen = receipt["seq_seen"]
+        return answer
+
+    async def _follow_awaited(self, name: str, answer: Awaitable[Any]) -> Any:
+        return self._follow(name, await answer)
+
+    append = bound(Intake.append, "dialect", "seq_seen")
+    ingest = bound(Intake.ingest, "dialect", "seq_seen")
     estimate = shared(Intake.estimate, "dialect")
     validate = shared(Intake.validate, "dialect")
-    turn: BoundVerb[..., TurnReport] = BoundVerb("budget", "dialect", "model")
+    turn: BoundVerb[..., TurnReport] = BoundVerb("budget", "dialect", "model", "seq_seen")
     evaluate: BoundVerb[..., Decision] = BoundVerb("budget", "model")
     compact: BoundVerb[..., CompactReport] = BoundVerb("budget", "model")
     maintain: BoundVerb[..., MaintainReport] = BoundVerb("budget", "model")
     advise: BoundVerb[..., AdviseAnswer] = BoundVerb("budget", "model")
     calibrate = bound(Compacting.calibrate)
     usage = bound(Compacting.usage)
-    assemble: BoundVerb[..., AssembledContext] = BoundVerb("budget", "dialect", "model")
+    assemble: BoundVerb[..., AssembledContext] = BoundVerb("budget", "dialect", "model", "may_be_new")
     grep = bound(Reading.grep)
     embed = bound(Reading.embed)
     expand = bound(Reading.expand)
@@ -158,16 +205,8 @@ class Handle:
     focus = bound(Keeping.focus)
     check = bound(Keeping.check)
     export: BoundStream[[], str] = BoundStream()
-
-    def describe(self, id: str | None = None, *args: Any, **kwargs: Any) -> Any:
-        """Calls the verb `describe`; without an id it describes the conversation itself."""
-        described: Any = getattr(self.lcm, "describe")
-        return described(self.id, self.id if id is None else id, *args, **kwargs)
-
-    def listing(self, kind: str) -> Any:
-        """Calls the verb `listing` for `summaries`, `messages` or `grants` of the conversation."""
-        listed: Any = getattr(self.lcm, "listing")
-        return listed(kind, self.id)
+    describe: BoundVerb[..., Description] = BoundDescribe()
+    listing: BoundVerb[[ListingKind], list[ListedItem]] = BoundListing()
 
 
 class Conversation(Handle):

@@ -57,11 +57,13 @@ class Reading(Opened):
         previous: str | None = None,
         explain: bool = False,
         mark_caches: bool = False,
+        may_be_new: bool = False,
         now: int | None = None,
     ) -> Flow[AssembledContext]:
         """Assembles a context that fits the budget, in tokens; reads only.
 
-        `mark_caches`: marks the messages behind which Anthropic's cache may end.
+        `mark_caches`: marks the messages behind which Anthropic's cache may end. `may_be_new`:
+        whether the conversation need not exist; its context is empty then.
 
         ```python
         context = lcm.assemble("chat", budget=3_000, dialect="anthropic")
@@ -72,7 +74,7 @@ class Reading(Opened):
             "policy": policy,
             "prompt": prompt,
             "reserve_tokens": reserve_tokens,
-            **flows.model_option(model, mark_caches),
+            **flows.model_option(model, mark_caches, may_be_new),
             "live_messages": to_texts(live_messages),
             "previous": previous,
             "explain": explain,
