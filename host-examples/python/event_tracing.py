@@ -1,4 +1,4 @@
-"""Events as spans of OpenTelemetry: `lcm_engine.open(..., on_event=trace_events(tracer, "openai"))`.
+"""Events as spans of OpenTelemetry: `open(..., on_event=trace_events(tracer, "openai"))`.
 
 The names are those of its conventions for generative AI, which have no name for what a summary or a
 list of messages is: these are `lcm.` and the member of the event. Needs `opentelemetry-api`.

@@ -1,7 +1,8 @@
 // The worker thread of `open({ worker: true })`: the component and its store.
 //
 // In: `{id, verb, args}`, calls of the backend. Out: `{modules}` or `{error}` once, then
-// `{id, result}` or `{id, error}` for each call, and `{event}` for each event. Models run in the thread that called `open`.
+// `{id, result}` or `{id, error}` for each call, and `{event}` for each event. Models run in the
+// thread that called `open`.
 
 import { parentPort, workerData } from "node:worker_threads";
 

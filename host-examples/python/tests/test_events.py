@@ -165,7 +165,8 @@ class Events(unittest.TestCase):
     def test_summaries_without_a_model_are_told_by_their_level(self) -> None:
         events: list[StoreEvent] = []
         config = SCRIPT["config"]
-        with lcm_engine.open("memory:", None, config, environment={}, on_event=events.append) as lcm:
+        told = events.append
+        with lcm_engine.open("memory:", None, config, environment={}, on_event=told) as lcm:
             lcm.ingest("chat", SCRIPT["steps"][5]["messages"])
             done = lcm.compact("chat", 420)
             made = [event for event in events if event["kind"] == "summary-made"]

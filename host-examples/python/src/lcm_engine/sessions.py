@@ -26,7 +26,7 @@ from .stores.contract import checked_page, checked_values
 T = TypeVar("T")
 
 Repeated = Callable[[str, dict[str, Any], int], None]
-"""Is told before a call is repeated after a conflict: its name, arguments and repetition, from 1."""
+"""Is told before a call is repeated: its name, its arguments, and the repetition, from 1."""
 
 CONFLICTS_MAX = 256
 """Most repetitions of a call after conflicts; at each conflict another writer succeeded."""
