@@ -83,10 +83,9 @@ class Driver {
   #requests = [];
   #answers = [];
 
-  constructor(backend, parts, { conversation }) {
+  constructor(backend, parts, { conversation: id }) {
     this.#parts = parts;
-    const { models, options } = parts;
-    this.#complete = models && completerOf(backend, models, options, conversation);
+    this.#complete = parts.models && completerOf(backend, parts.models, parts.options, id);
   }
 
   /** Asks the engine for the next instruction, and keeps what the instruction reports. */

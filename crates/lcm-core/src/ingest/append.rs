@@ -107,14 +107,13 @@ pub(crate) fn append(
         return unchanged.finish(session, call, loaded, changes);
     }
     ensure_no_replay(extra.refuse_replay, &decision)?;
-    let batch_record = Some(key.to_batch_record(consumed));
     AppendCommit {
         dialect,
         candidates: &candidates,
         times: &[],
         decision,
         stored,
-        batch_record,
+        batch_record: Some(key.to_batch_record(consumed)),
         line,
         index_maintenance,
         changes,

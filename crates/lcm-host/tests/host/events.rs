@@ -242,7 +242,7 @@ fn a_listener_that_panics_breaks_no_call() {
     let broken = Registry::default().with(Broken(Arc::clone(&count)));
     let lcm = open(&Faulty::default(), &json!({}), &Arc::default());
     let options = IngestOptions::new(Dialect::Lcm, Clock::Fixed(1));
-    let message = [r#"{"role": "user", "content": "one"}"#.to_owned()];
+    let message = [r#"{"role": "user", "content": "one", "id": "m1"}"#.to_owned()];
     let append = || lcm.ingest("chat", &message, &options, &Cancel::default(), &mut |_| {});
     let report = subscriber::with_default(broken, append).unwrap();
     assert_eq!(report.ingested, 1);

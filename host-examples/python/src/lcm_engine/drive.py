@@ -140,7 +140,6 @@ def drive(
 
     A stop is raised again after the engine recorded the stop of a deferred compaction.
     """
-    asking = asking and asking.about(task["conversation"])
     driver, outcome = _Driver(texts or [], asking), Outcome()
     if texts is not None:
         sizes = driver.sizes
