@@ -54,6 +54,7 @@ BROKEN_OPENAI = [
     ((1, "tool_calls"), []),
     ((1, "tool_calls"), [CALL, CALL]),
     ((1, "tool_calls", 0, "function", "arguments"), {}),
+    ((1, "tool_calls", 0, "function", "arguments"), "\"{}\""),
     ((2, "tool_call_id"), "b"),
     ((2, "role"), "user"),
 ]

@@ -25,7 +25,8 @@ def require(holds: Any, why: str) -> None:
 def members(value: Any, where: str, known: set[str], needed: set[str]) -> dict[str, Any]:
     """An object that has what it needs and nothing unknown."""
     require(isinstance(value, dict), f"{where}: not an object")
-    require(value.keys() <= known | needed, f"{where}: unknown {sorted(value.keys() - known)}")
+    unknown = sorted(value.keys() - known - needed)
+    require(not unknown, f"{where}: unknown {unknown}")
     require(needed <= value.keys(), f"{where}: missing {sorted(needed - value.keys())}")
     return value
 
@@ -34,6 +35,14 @@ def text(value: Any, where: str) -> str:
     """A text that says something."""
     require(isinstance(value, str) and value.strip(), f"{where}: text must be non-empty")
     return value
+
+
+def is_json_object(text: Any) -> bool:
+    """Whether a text is that of a JSON object."""
+    try:
+        return isinstance(json.loads(text), dict)
+    except (TypeError, ValueError):
+        return False
 
 
 # The Messages interface of Anthropic.
@@ -128,16 +137,14 @@ def openai_assistant(message: dict[str, Any], where: str) -> set[str]:
     members(message, where, {"role", "content", "refusal", "tool_calls", "name"}, {"role"})
     calls = message.get("tool_calls")
     require(calls is None or calls, f"{where}: tool_calls must be non-empty")
-    if message.get("content") is not None:
-        parts(message["content"], where)
-    require(calls or message.get("content"), f"{where}: content or tool_calls is required")
+    if message.get("content") not in (None, "") or not calls:
+        parts(message.get("content"), where)
     for call in calls or []:
         members(call, where, set(), {"id", "type", "function"})
         function = members(call["function"], where, set(), {"name", "arguments"})
         require(CALL_ID.match(call["id"]), f"{where}: id")
         require(TOOL_NAME.match(function["name"]), f"{where}: name")
-        require(isinstance(function["arguments"], str), f"{where}: arguments must be a string")
-        json.loads(function["arguments"])
+        require(is_json_object(function["arguments"]), f"{where}: arguments: text of an object")
     ids = [call["id"] for call in calls or []]
     require(len(set(ids)) == len(ids), f"{where}: ids of calls must be unique")
     return set(ids)
@@ -148,7 +155,7 @@ def openai_message(message: Any, where: str, due: set[str]) -> set[str]:
     require(isinstance(message, dict) and "role" in message, f"{where}: no role")
     role = message["role"]
     if role == "tool":
-        members(message, where, set(), {"role", "tool_call_id", "content"})
+        members(message, where, {"name"}, {"role", "tool_call_id", "content"})
         require(message["tool_call_id"] in due, f"{where}: tool must follow a call of its id")
         if message["content"] != "":
             parts(message["content"], where)
@@ -165,6 +172,7 @@ def openai(headers: Any, body: dict[str, Any]) -> None:
     """Refuses what Chat Completions refuses."""
     require((headers.get("authorization") or "").startswith("Bearer "), "no API key")
     known = {"tools", "tool_choice", "temperature", "max_tokens", "max_completion_tokens"}
+    known |= {"parallel_tool_calls", "stream"}
     members(body, "request", known | {"model", "messages"}, {"model", "messages"})
     for one in body.get("tools", []):
         members(one, "tools", set(), {"type", "function"})

@@ -19,9 +19,10 @@ use crate::{
     types::Dialect,
 };
 
-/// A conversation of a store, with its settings, for one caller. The handle keeps how far its caller
-/// has seen the conversation and hands that over with the next list. Clones share the store and
-/// begin with what their original has seen.
+/// A conversation of a store, with its settings, for one caller.
+///
+/// The handle keeps how far its caller has seen the conversation and hands that over with the next
+/// list. Clones share the store and begin with what their original has seen.
 ///
 /// ```
 /// use lcm_host::{Lcm, types::Dialect};

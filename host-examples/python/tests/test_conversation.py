@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import os
 import tempfile
@@ -66,6 +67,15 @@ class Handles(unittest.TestCase):
             self.assertTrue(chat.check()["ok"])
             self.assertGreater(len(list(chat.export())), 3)
             self.assertEqual(chat.delete()["messages"], 3)
+
+    def test_a_method_of_a_handle_shows_the_arguments_of_its_verb(self) -> None:
+        with opened() as lcm:
+            chat = lcm.conversation("c", budget=8_000)
+            verb = list(inspect.signature(lcm.turn).parameters)
+            self.assertEqual(verb[:2], ["conversation", "messages"])
+            self.assertEqual(list(inspect.signature(chat.turn).parameters), verb[1:])
+            tools = inspect.signature(lcm.tools)
+            self.assertEqual(inspect.signature(chat.tools), tools)
 
     def test_a_handle_sets_aside_what_its_caller_has_seen_and_nothing_else(self) -> None:
         with opened() as lcm:

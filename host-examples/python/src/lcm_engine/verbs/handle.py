@@ -56,9 +56,10 @@ class Bound:
         """Returns the method of a handle."""
         method = getattr(handle.lcm, self._name)
         first = (handle.id,) if self._fixed else ()
+        signature = inspect.signature(method)
 
         def _call(*args: Any, **kwargs: Any) -> Any:
-            given = inspect.signature(method).bind_partial(*first, *args, **kwargs).arguments
+            given = signature.bind_partial(*first, *args, **kwargs).arguments
             settings = {
                 name: handle.settings[name]
                 for name in self._settings
@@ -67,6 +68,9 @@ class Bound:
             return handle._follow(self._name, method(*first, *args, **kwargs, **settings))
 
         _call.__name__, _call.__doc__ = self._name, method.__doc__
+        # What `help` and editors show: the verb without what the handle gives first.
+        own = [*signature.parameters.values()][len(first) :]
+        setattr(_call, "__signature__", signature.replace(parameters=own))  # noqa: B010
         return _call
 
 

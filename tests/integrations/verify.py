@@ -1,0 +1,74 @@
+"""One line about an integration: verify.py PORT RUN STORE TENTHS_OF_SECONDS
+
+Asks the engine what it stored, and fails unless it is what was said: every text and every id of a
+call as often and in the order in which it was said, and no message beside.
+"""
+
+import json
+import sys
+from collections.abc import Iterator
+from typing import Any
+from urllib.request import urlopen
+
+import play
+from provider import leaves
+
+
+def known(said: list[str], message: str) -> list[str]:
+    """What a stored message has of what was said."""
+    wanted = set(said)
+    return [leaf for leaf in leaves(json.loads(message)) if leaf in wanted]
+
+
+def compare(kind: str, said: list[str], stored: list[str]) -> Iterator[str]:
+    """Yields the first difference of two lists."""
+    pairs = zip([*said, None], [*stored, None], strict=False)
+    at = next((at for at, (one, other) in enumerate(pairs) if one != other), None)
+    if at is not None:
+        first = f"said {said[at : at + 1]}, stored {stored[at : at + 1]}"
+        yield f"{len(said)} {kind} said, {len(stored)} stored; number {at}: {first}"
+
+
+def find_faults(did: dict[str, Any], messages: list[str]) -> Iterator[str]:
+    """Yields what is wrong with the messages that a store has after a run."""
+    yield from did["refused"]
+    texts, ids = did["texts"], did["ids"]
+    stored = [one for message in messages for one in known(texts, message)]
+    yield from compare("texts", texts, stored)
+    # A message may have one id under two names; a call and its result are two messages.
+    stored = [one for message in messages for one in dict.fromkeys(known(ids, message))]
+    yield from compare("ids", ids, stored)
+    for message in messages:
+        if not known(texts + ids, message) and json.loads(message).get("type") != "reasoning":
+            yield f"nobody said {message[:300]}"
+    if did["turn"] != play.TURNS:
+        yield f"{did['turn']} turns of {play.TURNS} were led"
+    if did["summarised"] < play.TURNS:
+        yield f"{did['summarised']} requests had a summary"
+
+
+def main() -> None:
+    """Prints the line, or what is wrong."""
+    import lcm_engine
+
+    port, run, store, tenths = sys.argv[1:]
+    with urlopen(f"http://127.0.0.1:{port}/{run}/report") as answer:
+        did = json.load(answer)
+    with lcm_engine.open(store) as lcm:
+        messages, checked, status = lcm.messages("chat"), lcm.check("chat"), lcm.status("chat")
+        items = lcm.assemble("chat", play.BUDGET, dialect="lcm", explain=True)["items"]
+    faults = list(find_faults(did, messages))
+    if not checked["ok"]:
+        faults.append(f"check: {checked}")
+    summaries = sum(level["count"] for level in status["summaries"])
+    faults += [f"set aside: {item}" for item in items if item["kind"] == "withdrawn"]
+    print(
+        f"{run:22} {int(tenths) / 10:5.1f} s  {did['turn']} turns,"
+        f" {len(messages)} messages once each, {summaries} summaries,"
+        f" at most {did['characters_most']} characters"
+    )
+    sys.exit("\n".join(faults) or 0)
+
+
+if __name__ == "__main__":
+    main()
