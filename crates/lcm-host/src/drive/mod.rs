@@ -99,7 +99,8 @@ impl Driver<'_> {
 
     /// Asks for the next instruction, and keeps what the instruction reports of the task.
     fn fetch_instruction(&mut self, call: &str, mut given: Value) -> IngestResult<Instruction> {
-        given["now"] = self.parts.clock.now_ms().into();
+        let now = self.parts.clock.now_ms().into();
+        given.as_object_mut().and_then(|members| members.insert("now".to_owned(), now));
         let answer = self.lcm.call_json(call, &given)?;
         let mut next: Instruction = json::read(call, answer.as_str().unwrap_or_default())?;
         if let Some(pass) = next.pass.take() {
