@@ -14,6 +14,7 @@ import type {
   ListedSummary,
   Message,
   ReadDialect,
+  ResummarizeOptions,
   StoredMessage,
   ToolListOptions,
   TurnOptions,
@@ -123,6 +124,8 @@ export declare class Conversation {
   compact(options?: WithBudget<CompactOptions>): ReturnType<Engine["compact"]>;
   /** As `Engine.maintain`. */
   maintain(options?: WithBudget<CompactOptions>): ReturnType<Engine["maintain"]>;
+  /** As `Engine.resummarize`. */
+  resummarize(options?: WithBudget<ResummarizeOptions>): ReturnType<Engine["resummarize"]>;
   /** As `Engine.assemble`. */
   assemble(options?: WithBudget<AssembleOptions>): ReturnType<Engine["assemble"]>;
   /** As `Engine.advise`. */

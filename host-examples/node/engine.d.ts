@@ -60,6 +60,7 @@ import type {
   Receipt,
   ResetAnswer,
   ResetOptions,
+  ResummarizeOptions,
   StoreStatus,
   StoredMessage,
   SummaryPrompt,
@@ -190,6 +191,16 @@ export interface Engine {
    * ```
    */
   maintain(conversation: string, options: CompactOptions): Promise<MaintainReport>;
+  /**
+   * Makes provisional summaries again, also those that the model was asked for again in vain.
+   *
+   * @example
+   * ```js
+   * const done = await lcm.resummarize("chat", { budget: 8_000 });
+   * assert.equal(done.status, "nothing-to-do"); // Nothing is provisional.
+   * ```
+   */
+  resummarize(conversation: string, options: ResummarizeOptions): Promise<CompactReport>;
   /**
    * Returns a context that fits the budget.
    *
@@ -330,7 +341,7 @@ export interface Engine {
    * @example
    * ```js
    * const texts = await lcm.messages("chat");
-   * assert.equal(JSON.parse(texts[0]).role, "system");
+   * assert.equal(JSON.parse(texts[0]).role, "user");
    * ```
    */
   messages(

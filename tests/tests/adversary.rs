@@ -27,7 +27,7 @@ mod model;
 use life::Figures;
 
 /// Answers of an ordinary run.
-const DECISIONS: u64 = 12_000;
+const DECISIONS: u64 = 24_000;
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}={text}")))

@@ -202,8 +202,9 @@ fn begin_tasks(host: &mut Host) {
     assert_eq!(instruction["do"], "complete");
     let failed = json!({"failed": {"code": "timeout", "message": "late"}, "asked": 1});
     step(host, &instruction, &json!({"answers": [failed]}));
-    for task in ["maintain", "turn"] {
-        let mut instruction = begin(host, &compaction(task));
+    let remakes = json!({"task": "resummarize", "conversation": "c", "budget": 8000});
+    for task in [compaction("maintain"), compaction("turn"), remakes] {
+        let mut instruction = begin(host, &task);
         while instruction.get("token").is_some() {
             let event = match instruction["call"].as_str() {
                 Some(call) => json!({"result": ask(host, call, &instruction["arguments"])}),

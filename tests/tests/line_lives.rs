@@ -8,7 +8,7 @@
 )]
 //! Random lives of hosts that hand over their lists after every turn, as chat programs do.
 //!
-//! A host says something, edits a question, has an answer made again, undoes turns, goes back to an
+//! A host says something, edits a question, has an answer made again, takes turns back, goes to an
 //! earlier branch, streams an answer in two parts, forgets what it saw, and writes its messages
 //! otherwise each time. A tenth of the lives have two hosts on one conversation. After every call:
 //!
@@ -416,22 +416,24 @@ impl Life {
         let mut seq_seen = 0;
         let count = ranges.len().max(1);
         for at in 0..count {
-            let (batch, is_revision) = match ranges.get(at) {
+            let (batch, [is_revision, is_system]) = match ranges.get(at) {
                 Some(range) => {
                     let [from, to] = ["index_first", "index_last"]
                         .map(|key| range[key].as_u64().unwrap() as usize);
-                    (&list[from..=to], range["revision"] == true)
+                    (&list[from..=to], ["revision", "system"].map(|key| range[key] == true))
                 }
-                None => (&list[..0], false),
+                None => (&list[..0], [false; 2]),
             };
-            let mut part = json!({"seq_seen": line["seq_seen"], "revision": is_revision});
+            let mut part = json!({"seq_seen": line["seq_seen"], "revision": is_revision,
+                "system": is_system});
             for key in ["fork", "grown", "restored"] {
                 if let Some(value) = line.get(key) {
                     part[key] = value.clone();
                 }
             }
-            if at == 0 && line["start"] == true {
+            if line["start"] == true && !is_system {
                 part["start"] = json!(true);
+                line["start"] = json!(false);
             }
             if at + 1 == count {
                 part["list_hash"] = line["list_hash"].clone();
@@ -473,12 +475,12 @@ impl Life {
         }
     }
 
-    fn context(&mut self) -> Vec<String> {
+    fn context(&mut self, dialect: Dialect) -> Vec<String> {
         let options = AssembleOptions::default();
         self.store.begin_call();
         let assembled = self
             .engine
-            .assemble(&mut self.store, CHAT, 4_000_000, Dialect::OpenaiChat, &options, self.now)
+            .assemble(&mut self.store, CHAT, 4_000_000, dialect, &options, self.now)
             .expect("a context");
         let messages: Vec<Value> = serde_json::from_str(&assembled.messages_json).unwrap();
         messages.iter().map(Value::to_string).collect()
@@ -494,7 +496,7 @@ impl Life {
     }
 
     fn check(&mut self, which: usize, list: &[usize]) -> Result<(), String> {
-        let context = self.context().join("\n");
+        let context = self.context(Dialect::OpenaiChat).join("\n");
         if env::var("LCM_SHOW").is_ok() {
             let stored = self.stored().join("\n");
             self.log.push(format!("STORED\n{stored}\nCONTEXT\n{context}"));
@@ -537,7 +539,11 @@ impl Life {
         if count("tool_calls") < polls.min(1) || count("\"status\"") < polls {
             return Err(format!("{} of {polls} calls are in the context", count("\"status\"")));
         }
-        self.check_foreign(which, &context)?;
+        if self.hosts.len() > 1 {
+            // Of two results under one counted id, a provider is shown one.
+            let context = self.context(Dialect::Lcm).join("\n");
+            self.check_foreign(which, &context)?;
+        }
         self.check_stored()?;
         self.check_left(which, list, &context)
     }
@@ -639,6 +645,19 @@ impl Life {
                 if self.random.chance(500) {
                     let turn = self.say_turn();
                     self.hosts[which].list.extend(turn);
+                }
+            }
+            // The host takes turns back, and says nothing new.
+            11 => {
+                self.keep_branch(which);
+                let list = &self.hosts[which].list;
+                let is_user =
+                    |number: &usize| matches!(self.said[*number], Said::Text { role: "user", .. });
+                let users = (2..list.len()).filter(|at| is_user(&list[*at]));
+                let users: Vec<usize> = users.collect();
+                if !users.is_empty() {
+                    let at = *self.random.pick(&users);
+                    self.hosts[which].list.truncate(at);
                 }
             }
             10 => {

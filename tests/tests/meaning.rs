@@ -11,92 +11,16 @@
 //!
 //! Each message is stored once. What a list no longer has is set aside: stored, and in no context.
 
-use lcm_core::Engine;
-use lcm_testing::ModelStore;
-use lcm_text::types::api::{AppendMode, AppendOptions, AssembleOptions, Dialect, Receipt};
+#[path = "meaning/host.rs"]
+mod host;
+#[path = "meaning/reach.rs"]
+mod reach;
+
+use host::{CHAT, Host, long, poll, text_of};
+use lcm_text::types::api::{AppendMode, AppendOptions, Dialect};
 use serde_json::{Value, json};
 
-const CHAT: &str = "c";
 const TURNS: usize = 20;
-
-/// A host with one conversation.
-struct Host {
-    engine: Engine,
-    store: ModelStore,
-    now: u64,
-    seen: u64,
-    warnings: Vec<String>,
-}
-
-impl Host {
-    fn new() -> Self {
-        let (engine, store) = (Engine::new(), ModelStore::new());
-        Self { engine, store, now: 1_700_000_000_000, seen: 0, warnings: Vec::new() }
-    }
-
-    /// Hands a list over as a caller that saw the conversation at `seen`.
-    fn append_seen(&mut self, dialect: Dialect, list: &[Value], seen: Option<u64>) -> Receipt {
-        self.now += 1_000;
-        let messages: Vec<String> = list.iter().map(Value::to_string).collect();
-        let extra = seen.map(|seen| json!({ "seq_seen": seen }).to_string());
-        let options = AppendOptions {
-            append_mode: AppendMode::Transcript,
-            extra_json: extra,
-            ..AppendOptions::default()
-        };
-        self.store.begin_call();
-        let receipt = self
-            .engine
-            .append(&mut self.store, CHAT, dialect, &messages, &options, self.now)
-            .expect("an append");
-        self.warnings.extend(receipt.warnings.iter().cloned());
-        receipt
-    }
-
-    fn append(&mut self, dialect: Dialect, list: &[Value]) -> Receipt {
-        let receipt = self.append_seen(dialect, list, Some(self.seen));
-        self.seen = receipt.seq_seen;
-        receipt
-    }
-
-    /// The stored messages.
-    fn stored(&mut self) -> Vec<Value> {
-        let mut messages: Vec<Value> = Vec::new();
-        loop {
-            self.store.begin_call();
-            let first = messages.len() as u64 + 1;
-            let page = self
-                .engine
-                .messages(&mut self.store, CHAT, first, u64::MAX >> 12, 1 << 20)
-                .expect("messages");
-            if page.is_empty() {
-                return messages;
-            }
-            messages.extend(page.iter().map(|message| serde_json::from_str(message).unwrap()));
-        }
-    }
-
-    /// The texts of the context in the dialect of Chat, oldest first.
-    fn context(&mut self) -> Vec<String> {
-        let (dialect, options) = (Dialect::OpenaiChat, AssembleOptions::default());
-        self.store.begin_call();
-        let assembled = self
-            .engine
-            .assemble(&mut self.store, CHAT, 1_000_000, dialect, &options, self.now)
-            .expect("a context");
-        let messages: Vec<Value> = serde_json::from_str(&assembled.messages_json).unwrap();
-        messages.iter().map(|message| message["content"].as_str().unwrap_or("").into()).collect()
-    }
-
-    fn ensure_sound(&mut self) {
-        self.store.begin_call();
-        let report = self.engine.check(&mut self.store, CHAT, None).expect("a report");
-        let report: Value = serde_json::from_str(&report).unwrap();
-        for check in report["checks"].as_array().unwrap() {
-            assert_eq!(check["status"], "pass", "{check}");
-        }
-    }
-}
 
 /// The messages of one turn in the dialect of Chat: a question, a call, its result, an answer.
 fn chat_turn(turn: usize) -> Vec<Value> {
@@ -113,10 +37,6 @@ fn chat_turn(turn: usize) -> Vec<Value> {
 
 /// Writes the message at `index` of a list of `count` messages, as it is handed over in a turn.
 type Form = fn(&mut Value, turn: usize, index: usize, count: usize);
-
-fn text_of(message: &Value) -> String {
-    message["content"].as_str().unwrap_or_default().to_owned()
-}
 
 /// What hosts do to messages between two turns.
 const FORMS: [(&str, Form); 8] = [
@@ -250,10 +170,6 @@ fn borders_of_messages_do_not_count() {
     host.ensure_sound();
 }
 
-fn long(role: &str, number: usize) -> Value {
-    json!({"role": role, "content": format!("{role} said sentence number {number} of this chat.")})
-}
-
 /// An edited question and a regenerated answer set aside what they replace; a list that goes back
 /// makes it live again, and nothing is stored twice.
 #[test]
@@ -329,16 +245,6 @@ fn short_lists_are_told_apart() {
     // The newest messages, said again behind something new.
     let again = [long("user", 20), chat[4].clone(), chat[5].clone()];
     assert_eq!(host.append(Dialect::OpenaiChat, &again).ingested, 3);
-}
-
-/// A poll: a call and its result that say the same each time, under an id of their own.
-fn poll(number: usize) -> [Value; 2] {
-    let id = format!("call_abcdefghij{number:04}");
-    [
-        json!({"role": "assistant", "content": null, "tool_calls": [{"id": id, "type": "function",
-            "function": {"name": "status", "arguments": "{\"job\":\"the nightly build of main\"}"}}]}),
-        json!({"role": "tool", "tool_call_id": id, "content": "The job is still in the queue."}),
-    ]
 }
 
 /// Calls whose ids differ are different calls, in windows and in whole lists.

@@ -179,6 +179,8 @@ fn no_summary_speaks_with_the_authority_of_the_host() {
         let long = "The parcel of hall_12 waits. ".repeat(20);
         let message =
             |role: &str| Json::object([("role", role.into()), ("content", long.as_str().into())]);
+        // System messages that begin a conversation would fill the slot.
+        append(&mut host, "openai-chat", vec![message("user")]);
         for round in 0..6_usize {
             append(&mut host, "openai-chat", vec![message(roles.get(round % 2).unwrap())]);
         }

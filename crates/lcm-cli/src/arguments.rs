@@ -59,6 +59,8 @@ pub(crate) enum Command {
     Compact(Compact),
     /// Compact if deferred compaction is due, and record how it ended
     Maintain(Maintain),
+    /// Make summaries again that a failing model left provisional
+    Resummarize(Resummarize),
     /// Print the context that fits a budget
     Assemble(Assemble),
     /// Find messages and summaries by their words or a regular expression
@@ -98,6 +100,8 @@ pub(crate) enum Command {
     Delete(Delete),
     /// Set or remove the focus brief, a text that replaces older summaries in contexts
     Focus(Focus),
+    /// Set aside the newest messages: they stay stored, and are in no context
+    Rewind(Rewind),
     /// Report a provider's token count of a prompt, to correct budgets of its model
     Calibrate(Calibrate),
     /// Report the tokens and the cost of one model answer
@@ -139,6 +143,9 @@ pub(crate) struct Ingest {
     /// Store nothing when the messages look like a replay
     #[arg(long)]
     pub(crate) refuse_replay: bool,
+    /// System prompt that the messages do not have
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) system: Option<String>,
     /// Key of the family that the conversation belongs to or joins
     #[arg(long, value_name = "KEY")]
     pub(crate) family: Option<String>,
@@ -191,6 +198,27 @@ pub(crate) struct Maintain {
     pub(crate) requests_max: u32,
     #[command(flatten)]
     pub(crate) models: Models,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Resummarize {
+    /// Tokens of the context window that the conversation may use
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub(crate) budget: u32,
+    /// Ask models despite an open breaker and during a pause
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Model whose tokens the budget counts, after a report by lcm calibrate
+    #[arg(long, value_name = "M")]
+    pub(crate) model: Option<String>,
+    /// Completions requested at the same time
+    #[arg(long, value_name = "N", default_value = "1", allow_negative_numbers = true)]
+    pub(crate) requests_max: u32,
+    #[command(flatten)]
+    pub(crate) models: Models,
+    /// Ids of provisional summaries [default: all]
+    #[arg(value_name = "SUMMARY")]
+    pub(crate) summary_ids: Vec<String>,
 }
 
 /// Options of the models.
@@ -518,6 +546,19 @@ pub(crate) struct Focus {
     /// Seq of the last message that the brief covers [default: the newest message]
     #[arg(long, value_name = "N", requires = "file", allow_negative_numbers = true)]
     pub(crate) seq_last: Option<u64>,
+    #[command(flatten)]
+    pub(crate) dry_run: DryRun,
+}
+
+#[derive(Args, Debug)]
+#[group(id = "target", required = true, multiple = false, args = ["to", "units"])]
+pub(crate) struct Rewind {
+    /// Seq of the last message that stays; 0: none. A set-aside message comes back
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub(crate) to: Option<u64>,
+    /// Number of newest messages, or calls with their results
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub(crate) units: Option<u64>,
     #[command(flatten)]
     pub(crate) dry_run: DryRun,
 }

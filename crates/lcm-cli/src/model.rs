@@ -64,7 +64,7 @@ pub(crate) fn build_chain(
     if default.is_empty() {
         default.push(Arc::new(Offline::new(component)));
     }
-    let mut chain = Chain::new(default).with_retries(models.retries);
+    let mut chain = Chain::new(default).with_retries(models.retries).with_judge(component);
     for (purpose, provider) in by_purpose {
         chain = chain.with_purpose(purpose, provider);
     }

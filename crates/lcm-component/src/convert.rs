@@ -139,7 +139,8 @@ same_fields!(api::PlanResult => compaction::PlanResult {
     status: into, reason, revision, requests: each, sweep
 });
 same_fields!(api::ApplyOutcome => compaction::Outcome {
-    applied: into, reason, summary_id, purpose: into, depth, level: into, capped, tokens_before,
+    applied: into, reason, summary_id, purpose: into, depth, level: into, capped, provisional,
+    replaces, tokens_before,
     tokens_after, more, next: maybe, sweep, warnings, events_json
 });
 

@@ -137,6 +137,10 @@ impl compaction::Guest for Component {
         // The answer depends only on the request, so a new engine can give it.
         Engine::new().complete_offline(&request.into()).into()
     }
+
+    fn judge_answer(request: CompletionRequest, answer: Completion) -> Option<String> {
+        Engine::new().judge_answer(&request.into(), &answer.into()).map(Into::into)
+    }
 }
 
 impl drive::Guest for Component {

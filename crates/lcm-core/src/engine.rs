@@ -3,6 +3,8 @@
 //! In: arguments and a store. Out: the result of the call. The files of `wit/` describe each call.
 //! Every call that reads may also fail with `corrupt`, or `unsupported` for a newer store format.
 
+mod answers;
+
 use crate::storage::store_session::{InstanceCache, StoreSession};
 use alloc::{rc::Rc, string::String, vec::Vec};
 
@@ -11,22 +13,19 @@ use crate::{
     agent_tools, ask,
     assembly::{self, AssembleRequest, RenderCache},
     compaction, drive, ingest, recall, search,
-    storage::{
-        call::Call, keys::ConversationKeys, records::grants, store::Store, summary::OFFLINE_MODEL,
-    },
+    storage::{call::Call, keys::ConversationKeys, records::grants, store::Store},
 };
 use lcm_text::{
-    base::{error::Result, tokens},
+    base::error::Result,
     config::{self, Config},
     message::validate,
-    summary::offline_summary,
     types::{
         api::{
             AppendOptions, ApplyOptions, ApplyOutcome, AssembleOptions, AssembledContext,
             CompactionOptions, Decision, PlanResult, ReadDialect, Receipt, Timestamp, ToolOutcome,
             ToolRequest, ToolScope, UploadChunk,
         },
-        model::{Completion, CompletionRequest, CompletionResult, Finish, Model, Purpose},
+        model::{CompletionResult, Model},
     },
 };
 
@@ -324,23 +323,6 @@ impl Engine {
         self.run_call(store, conversation, now, |session, call| {
             compaction::run(session, call, model, budget, options)
         })
-    }
-
-    /// Completes a request without a model, from text of its prompt. The result depends only on the
-    /// request.
-    #[must_use]
-    pub fn complete_offline(&self, request: &CompletionRequest) -> Completion {
-        let text = match request.purpose {
-            Purpose::Ask => ask::answer_offline(&request.prompt),
-            _ => offline_summary::answer_offline_prompt(&request.prompt),
-        };
-        Completion {
-            output_tokens: tokens::estimate(&text),
-            text,
-            finish: Finish::Stop,
-            model: OFFLINE_MODEL.into(),
-            input_tokens: request.input_tokens,
-        }
     }
 
     /// Assembles a context for a budget in tokens. Only the protected part may exceed the budget.

@@ -282,7 +282,7 @@ impl Builder {
         if models.is_empty() {
             models.push(Arc::new(Offline::new(component)));
         }
-        let mut chain = Chain::new(models);
+        let mut chain = Chain::new(models).with_judge(component);
         for (purpose, model) in &self.by_purpose {
             chain = chain.with_purpose(*purpose, Arc::clone(model));
         }

@@ -9,6 +9,7 @@ use crate::{
     clock::Clock,
     error::{Code, Error, Result},
     record::work_options,
+    shapes::ModelFailure,
     work::{Mode, Options},
 };
 
@@ -92,6 +93,15 @@ impl CompactOptions {
         }
         task
     }
+
+    /// Returns the task of the compaction of a turn.
+    pub(crate) fn build_turn_task(&self, conversation: &str) -> Value {
+        let mut task = self.build_task("compact", conversation);
+        if let Some(members) = task.as_object_mut() {
+            members.insert("turn".into(), true.into());
+        }
+        task
+    }
 }
 
 /// Returns `extra_json` that names the model whose tokens a call counts.
@@ -155,6 +165,10 @@ pub struct Pass {
     pub level: String,
     /// Whether the text was cut to its token limit.
     pub capped: bool,
+    /// Whether the summary is provisional: a later compaction makes it again.
+    pub provisional: bool,
+    /// Id of the provisional summary that was made again; `None`: none was.
+    pub replaces: Option<String>,
     /// Tokens of the stored context before.
     pub tokens_before: u32,
     /// Tokens of the stored context after.
@@ -178,6 +192,9 @@ pub struct CompactReport {
     pub tokens_before: u32,
     /// Tokens of the stored context after.
     pub tokens_after: u32,
+    /// Last failure of a model; `None`: no model failed.
+    #[serde(default)]
+    pub failure: Option<ModelFailure>,
     /// Warnings, one line each.
     #[serde(default)]
     pub warnings: Vec<String>,

@@ -5,6 +5,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use serde_json::json;
+
 use crate::{
     clock::{Cancel, Clock},
     compaction::{CompactOptions, CompactReport, with_option},
@@ -12,8 +14,9 @@ use crate::{
     error::Result,
     ingest::{IngestOptions, IngestReport},
     ingestion::AppendMode,
+    json,
     lcm::Lcm,
-    shapes::DeletionResult,
+    shapes::{DeletionResult, RewindAnswer, RewindArguments},
     tools::ToolCall,
     turn::{MaintainReport, TurnOptions, TurnReport},
     types::Dialect,
@@ -210,6 +213,16 @@ impl Conversation {
         self.lcm.maintain(&self.id, &self.compact_options(), &self.cancel, &mut |_| {})
     }
 
+    /// Makes all provisional summaries again, also those that the model was asked for again in
+    /// vain.
+    ///
+    /// # Errors
+    ///
+    /// Errors of [`Lcm::resummarize`].
+    pub fn resummarize(&self) -> Result<CompactReport> {
+        self.lcm.resummarize(&self.id, None, &self.compact_options(), &self.cancel, &mut |_| {})
+    }
+
     /// Deletes the conversation and what other conversations have of it. A later append begins a
     /// new conversation under the id.
     ///
@@ -220,6 +233,34 @@ impl Conversation {
         let receipt = self.lcm.delete(&self.id, self.clock, &self.cancel)?;
         self.seq_seen.0.store(0, Ordering::Relaxed);
         Ok(receipt)
+    }
+
+    /// Sets aside the messages after the seq `to`, which stays; 0: all messages. A set-aside
+    /// message comes back, with those that lead to it.
+    ///
+    /// # Errors
+    ///
+    /// - `invalid-input`: no such message, or a summary covers what would be set aside.
+    /// - `conflict`: others stored messages that the caller of this handle did not see.
+    /// - errors of the component.
+    pub fn rewind(&self, to: u64) -> Result<RewindAnswer> {
+        self.call_rewind(RewindArguments { to: Some(to), ..RewindArguments::default() })
+    }
+
+    /// Sets aside the newest message, or the newest call with its results, and returns it.
+    ///
+    /// # Errors
+    ///
+    /// Errors of [`Conversation::rewind`].
+    pub fn pop(&self) -> Result<RewindAnswer> {
+        self.call_rewind(RewindArguments { units: Some(1), ..RewindArguments::default() })
+    }
+
+    fn call_rewind(&self, arguments: RewindArguments) -> Result<RewindAnswer> {
+        let seq_seen = Some(self.seq_seen.get()).filter(|seen| *seen > 0);
+        let arguments = json!(RewindArguments { seq_seen, ..arguments }).to_string();
+        let answer = self.lcm.admin_call(&self.id, "rewind", &arguments, self.clock.now_ms())?;
+        json::read("admin.call", &answer)
     }
 
     /// Assembles a context for the budget: `messages_json` is the array to send, `system` the

@@ -30,6 +30,9 @@ pub struct IngestOptions {
     /// the list goes another way, what it no longer has is set aside only if the caller has seen
     /// all of that; `None`: nothing is set aside.
     pub seq_seen: Option<u64>,
+    /// System prompt beside the messages: a text, a list of content blocks, or an object with
+    /// `parts`; null: the leading system messages of the list may fill the slot.
+    pub system: Value,
     /// Messages that are known to be stored, which saves a comparison; `None`: not known.
     pub proven: Option<Proven>,
     /// Key of the family that the conversation belongs to or joins; `None`: no change.
@@ -58,6 +61,7 @@ impl IngestOptions {
             repeat,
             refuse_replay,
             seq_seen: None,
+            system: Value::Null,
             proven: None,
             family: None,
             clock,
@@ -75,7 +79,7 @@ impl IngestOptions {
         let mut task = json!({"task": name, "conversation": conversation,
             "dialect": dialect_name(self.dialect), "append_mode": append_mode_name(self.append_mode),
             "repeat": self.repeat, "refuse_replay": self.refuse_replay, "family": self.family,
-            "seq_seen": self.seq_seen});
+            "seq_seen": self.seq_seen, "system": self.system});
         let mut measured = measure_messages(messages);
         if let (Some(task), Some(measured)) = (task.as_object_mut(), measured.as_object_mut()) {
             if let Some(proven) = self.proven.filter(|_| name == "ingest") {

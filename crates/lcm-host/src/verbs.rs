@@ -100,6 +100,31 @@ impl Lcm {
         Ok(self.drive(&task, options.parts(cancel, Some(&mut |pass| progress(pass))))?)
     }
 
+    /// Makes provisional summaries again: `summary_ids`, or with `None` all, also those that the
+    /// model was asked for again in vain. Mode, target and observed tokens of the options do not
+    /// matter.
+    ///
+    /// # Errors
+    ///
+    /// - `not-found`, `invalid-input`: no such summary, or it is not provisional.
+    /// - errors of [`Lcm::compact`].
+    pub fn resummarize(
+        &self,
+        conversation: &str,
+        summary_ids: Option<&[String]>,
+        options: &CompactOptions,
+        cancel: &Cancel,
+        progress: &mut dyn FnMut(&Pass),
+    ) -> Result<CompactReport> {
+        let mut task = options.build_task("resummarize", conversation);
+        if let Some(members) = task.as_object_mut() {
+            members
+                .retain(|name, _| !["mode", "target", "observed_tokens"].contains(&name.as_str()));
+            members.insert("summary_ids".to_owned(), summary_ids.into());
+        }
+        Ok(self.drive(&task, options.parts(cancel, Some(&mut |pass| progress(pass))))?)
+    }
+
     /// Deletes the conversation with all its records, and what other conversations have of it:
     /// grants that cover it, questions and answers with evidence from it. Then the id is free.
     ///

@@ -52,7 +52,7 @@ export class Conversation extends DurableObject {
     return answered(request, lcm, { later, forget: () => this.#forget() });
   }
 
-  /** Has compaction that a turn put off done when nobody waits. */
+  /** Has what a turn put off, or a model failed at, done when nobody waits. */
   async #later(options) {
     const given = Object.entries(options).filter(([name]) => MAINTAIN_OPTIONS.includes(name));
     await this.ctx.storage.put(MAINTAIN, Object.fromEntries(given));
@@ -70,7 +70,7 @@ export class Conversation extends DurableObject {
     const lcm = await this.#lcm;
     const { debt, failure } = await lcm.maintain(ID, await this.ctx.storage.get(MAINTAIN));
     if (debt === null || debt.exhausted) return;
-    // A refused key or content is for a person to mend; the next turn tries again.
+    // A refused key or content is for a person to mend; a turn after the pause tries again.
     if (failure?.code === "auth" || failure?.code === "policy") return;
     await this.ctx.storage.setAlarm(Date.parse(debt.nextAttemptAt));
   }

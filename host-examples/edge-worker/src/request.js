@@ -19,7 +19,7 @@ const NUMBERS = [
 const SWITCHES = [
   ...["refuseReplay", "repeat", "defer", "force", "explain", "markCaches"],
   ...["includeContent", "includeMessages", "allConversations", "only", "logical"],
-  ...["hasSummaries"],
+  ...["hasSummaries", "mayBeNew"],
 ];
 
 /** The error of a request that says what it must not. */

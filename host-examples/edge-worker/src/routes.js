@@ -13,6 +13,7 @@
 //   GET  grants, DELETE grants/ID the ones there are; ends one
 //   GET  evaluate?budget=N        whether room has to be made
 //   POST compact?budget=N, maintain?budget=N
+//   POST resummarize?budget=N     makes summaries again that a failing model left provisional
 //   GET  messages?seqFirst=N&seqLast=M  the original texts
 //   GET  status, check, digest
 //   DELETE /conversations/ID      deletes the conversation with all its records
@@ -42,7 +43,8 @@ const STATUS = {
 async function turn({ lcm, later, request, url }) {
   const options = queryOf(url);
   const done = await lcm.turn(ID, await linesOf(request), options);
-  if (done.deferred) await later(options);
+  const isMadeAgain = done.compacted?.passes.some((pass) => pass.provisional);
+  if (done.deferred || done.failure || isMadeAgain) await later(options);
   return done;
 }
 
@@ -118,6 +120,8 @@ const ROUTES = {
   "GET evaluate": async (asked) => asked.lcm.evaluate(ID, await optionsOf(asked)),
   "POST compact": async (asked) => asked.lcm.compact(ID, await optionsOf(asked)),
   "POST maintain": async (asked) => asked.lcm.maintain(ID, await optionsOf(asked)),
+  "POST resummarize": async (asked) => asked.lcm.resummarize(ID, await optionsOf(asked)),
+  "POST rewind": async (asked) => asked.lcm.rewind(ID, await optionsOf(asked)),
   "DELETE ": remove,
   "GET status": async ({ lcm, url }) => lcm.status(ID, queryOf(url)),
   "GET check": async ({ lcm }) => lcm.check(ID),

@@ -17,8 +17,8 @@ function decisionOf({ explanation_json: explanation, ...decision }) {
 }
 
 /** Carries out a task with models while no other such task of the conversation runs. */
-function alone(name, begun, { models, clock }, conversation, options) {
-  const task = { task: name, conversation, ...taskMembers(options) };
+function alone(name, begun, { models, clock }, conversation, options, more = {}) {
+  const task = { task: name, conversation, ...taskMembers(options), ...more };
   const now = () => options.now ?? clock();
   const first = (work) => begun.inLine(conversation, work);
   const run = () => drive(begun, task, { now, models, options, first });
@@ -28,6 +28,12 @@ function alone(name, begun, { models, clock }, conversation, options) {
 /** Compacts until nothing is due; rejects with `completion-failed` when a model refuses its key. */
 export async function compact(...given) {
   const { result, ...details } = await alone("compact", ...given);
+  return { ...result, ...details };
+}
+
+/** Makes provisional summaries again. */
+export async function resummarize(...given) {
+  const { result, ...details } = await alone("resummarize", ...given);
   return { ...result, ...details };
 }
 
@@ -71,7 +77,7 @@ export async function turn(begun, host, conversation, readTexts, given) {
   const { done, isDue } = await begun.inLine(conversation, store);
   if (!isDue) return done;
   try {
-    const compacted = await compact(begun, host, conversation, options.work);
+    const compacted = await compact(begun, host, conversation, options.work, { turn: true });
     return { ...done, compacted, failure: compacted.failure && failureOf(compacted.failure) };
   } catch (error) {
     return { ...done, failure: failureOf(error) };

@@ -153,14 +153,16 @@ function attemptsOf(models, request) {
 
 /**
  * Returns a function that answers requests with the models of their purpose (see `modelsOf`), each
- * a fallback of the model before, and then with the fallback models of the configuration.
+ * a fallback of the model before, and then with the fallback models of the configuration. `judge`
+ * resolves to why the next model should be asked after an answer, or to nothing; without a better
+ * answer the first one counts.
  *
  * The function resolves to `{result, exhausted, calls}`; `result` is null when `signal` was aborted
  * before an answer. After every model is exhausted, no model is asked again. It rejects with
  * `invalid-input` when a model function returned something else than an answer. `options.called`
  * receives the event of each call of a model.
  */
-export function modelChain(models, options = {}) {
+export function modelChain(models, options = {}, judge = async () => undefined) {
   const { retries = RETRIES_DEFAULT, signal, timeout_ms = models.timeoutMs, called } = options;
   const asking = { ...options, timeout_ms };
   let exhausted = null;
@@ -168,7 +170,9 @@ export function modelChain(models, options = {}) {
     let calls = 0;
     if (exhausted) return { result: exhausted, exhausted: true, calls };
     let result = failure("unavailable", "there is no model");
-    for (const { model, asked } of attemptsOf(models, request)) {
+    let faulty = null;
+    const chain = attemptsOf(models, request);
+    for (const { model, asked } of chain) {
       for (let attempt = 0; ; attempt++) {
         if (signal?.aborted) return { result: null, exhausted: false, calls };
         calls += 1;
@@ -176,6 +180,10 @@ export function modelChain(models, options = {}) {
         result = await ask(model, asked, asking);
         called?.(eventOf(asked, calls, result, performance.now() - began));
         if (result === null) return { result, exhausted: false, calls };
+        if (result.done && chain.length > 1 && (await judge(request, result.done))) {
+          faulty ??= result;
+          break;
+        }
         if (result.done || FINAL_CODES.includes(result.failed.code)) {
           return { result, exhausted: false, calls };
         }
@@ -185,6 +193,8 @@ export function modelChain(models, options = {}) {
       }
     }
     if (signal?.aborted) return { result: null, exhausted: false, calls };
+    // The engine rejects a faulty answer by its rules.
+    if (faulty) return { result: faulty, exhausted: false, calls };
     exhausted = result;
     return { result, exhausted: true, calls };
   };
@@ -193,7 +203,10 @@ export function modelChain(models, options = {}) {
 /** Returns a function that answers requests with the caller's models, or with the engine. */
 export function completerOf(backend, models, options, conversation) {
   const called = callReporter(backend, conversation);
-  const chain = modelChain(models, { ...options, called });
+  const judge = (request, answer) => {
+    return backend.compute("compaction.judge_answer", { request, answer });
+  };
+  const chain = modelChain(models, { ...options, called }, judge);
   return async (request) => {
     if (models.for(request.purpose).length > 0) return chain(request);
     const done = await backend.compute("compaction.complete_offline", { request });

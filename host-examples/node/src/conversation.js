@@ -15,7 +15,8 @@ const VERBS = [
   [[], { messages: 0, iterMessages: 0, status: 0, family: 1, reset: 0, newSession: 0, archive: 1 }],
   [[], { delete: 0, calibrate: 3, focus: 0, usage: 0, check: 0, callTool: 2, export: 0 }],
   [["dialect", "seqSeen"], { append: 1, ingest: 1 }],
-  [["budget", "model"], { evaluate: 0, compact: 0, maintain: 0, advise: 0 }],
+  [["seqSeen"], { rewind: 0, pop: 0 }],
+  [["budget", "model"], { evaluate: 0, compact: 0, maintain: 0, resummarize: 0, advise: 0 }],
   [[...SETTINGS, "mayBeNew"], { assemble: 0 }],
   [[...SETTINGS, "seqSeen"], { turn: 1 }],
 ];

@@ -6,7 +6,7 @@
 
 import { ask, askPlan, completed, completerOf } from "./ask.js";
 import { Conversation } from "./conversation.js";
-import { compact, decide, maintain, turn } from "./compact.js";
+import { compact, decide, maintain, resummarize, turn } from "./compact.js";
 import { toJson } from "./convert.js";
 import { drive } from "./drive.js";
 import { invalid } from "./errors.js";
@@ -159,6 +159,18 @@ export class Engine {
     return mapCall("maintain", options, (given) => {
       const asked = this.#withSignal(given);
       return this.#calls.begin((begun) => maintain(begun, this.#host, conversation, asked));
+    });
+  }
+
+  /**
+   * Makes provisional summaries again: `summaryIds`, or all; also those that the model was asked for
+   * again in vain. A provisional summary has no text of the configured model, because the model
+   * failed; `compact` and `maintain` make it again, too.
+   */
+  async resummarize(conversation, options) {
+    return mapCall("resummarize", options, (given) => {
+      const asked = this.#withSignal(given);
+      return this.#calls.begin((begun) => resummarize(begun, this.#host, conversation, asked));
     });
   }
 
@@ -401,6 +413,19 @@ export class Engine {
    */
   async focus(conversation, options) {
     return this.#command("focus", conversation, options);
+  }
+
+  /**
+   * Sets aside the newest messages: those after the seq `to`, or the newest `units`. They stay
+   * stored, and are in no context. `to` a set-aside message brings its branch back.
+   */
+  async rewind(conversation, options) {
+    return this.#command("rewind", conversation, options);
+  }
+
+  /** Sets aside the newest message, or the newest call with its results, and returns it. */
+  async pop(conversation, options) {
+    return this.#command("rewind", conversation, options, { units: 1 });
   }
 
   /** Reports the usage of one answer of a model; resolves to the sums so far. */

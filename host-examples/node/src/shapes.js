@@ -32,6 +32,9 @@ export const SHAPES = {
   FocusBrief: [
     ["id", "id"], ["seqLast", "seq_last"], ["createdAt", "created_at"], ["tokens", "tokens"],
   ],
+  SystemSlot: [
+    ["id", "id"], ["tokens", "tokens"], ["versions", "versions"],
+  ],
   UsageTotals: [
     ["turns", "turns", "UsageSum"], ["summaries", "summaries", "UsageSum"],
   ],
@@ -63,7 +66,8 @@ export const SHAPES = {
   ],
   CompactionPass: [
     ["summaryId", "summary_id"], ["purpose", "purpose"], ["depth", "depth"], ["level", "level"],
-    ["capped", "capped"], ["tokensBefore", "tokens_before"], ["tokensAfter", "tokens_after"],
+    ["capped", "capped"], ["provisional", "provisional"], ["replaces", "replaces"],
+    ["tokensBefore", "tokens_before"], ["tokensAfter", "tokens_after"],
   ],
   DeferredCompaction: [
     ["exhausted", "exhausted"], ["failures", "failures"], ["nextAttemptAt", "next_attempt_at"],
@@ -110,6 +114,12 @@ export const SHAPES = {
     ["line", "line"], ["byte", "byte"], ["score", "score"], ["snippet", "snippet"],
     ["snippetParts", "snippet_parts"],
   ],
+  SystemMatch: [
+    ["type", "type"], ["kind", "kind"], ["id", "id"], ["entryId", "entry_id"],
+    ["conversation", "conversation"], ["seq", "seq"], ["role", "role"], ["createdAt", "created_at"],
+    ["earliestAt", "earliest_at"], ["latestAt", "latest_at"], ["depth", "depth"],
+    ["score", "score"], ["snippet", "snippet"], ["snippetParts", "snippet_parts"],
+  ],
   NeighbourMessage: [
     ["id", "id"], ["seq", "seq"], ["role", "role"], ["createdAt", "created_at"],
     ["snippet", "snippet"],
@@ -134,19 +144,23 @@ export const SHAPES = {
     ["grant", "grant", "GrantCharge"], ["id", "id"], ["kind", "kind"], ["latestAt", "latest_at"],
     ["level", "level"], ["lines", "lines"], ["messageId", "message_id"],
     ["messageIds", "message_ids"], ["messageTokens", "message_tokens"], ["messages", "messages"],
-    ["mime", "mime"], ["model", "model"], ["name", "name"], ["promptVersion", "prompt_version"],
-    ["raw", "raw"], ["role", "role"], ["seq", "seq"], ["seqFirst", "seq_first"],
+    ["mime", "mime"], ["model", "model"], ["name", "name"], ["newest", "newest"],
+    ["previousId", "previous_id"], ["promptVersion", "prompt_version"],
+    ["provisional", "provisional"], ["raw", "raw"], ["replacedBy", "replaced_by"],
+    ["replaces", "replaces"], ["role", "role"], ["seq", "seq"], ["seqFirst", "seq_first"],
     ["seqLast", "seq_last"], ["sourceIds", "source_ids"], ["sourceTokens", "source_tokens"],
     ["startByte", "start_byte"], ["subtree", "subtree", "ReadCost"],
-    ["subtreeComplete", "subtree_complete"], ["summaries", "summaries"], ["text", "text"],
-    ["tokens", "tokens"], ["truncated", "truncated"], ["trust", "trust"],
+    ["subtreeComplete", "subtree_complete"], ["summaries", "summaries"],
+    ["system", "system", "SystemSlot"], ["text", "text"], ["tokens", "tokens"],
+    ["truncated", "truncated"], ["trust", "trust"], ["version", "version"],
   ],
   SummaryDescription: [
     ["id", "id"], ["kind", "kind"], ["depth", "depth"], ["level", "level"],
     ["seqFirst", "seq_first"], ["seqLast", "seq_last"], ["createdAt", "created_at"],
     ["earliestAt", "earliest_at"], ["latestAt", "latest_at"], ["text", "text"],
     ["tokens", "tokens"], ["sourceTokens", "source_tokens"], ["messageTokens", "message_tokens"],
-    ["sourceIds", "source_ids"], ["derivedIds", "derived_ids"], ["messageIds", "message_ids"],
+    ["sourceIds", "source_ids"], ["derivedIds", "derived_ids"], ["provisional", "provisional"],
+    ["replacedBy", "replaced_by"], ["replaces", "replaces"], ["messageIds", "message_ids"],
     ["fileIds", "file_ids"], ["findings", "findings"], ["trust", "trust"], ["model", "model"],
     ["finish", "finish"], ["capped", "capped"], ["promptVersion", "prompt_version"],
     ["descendantCount", "descendant_count"], ["descendantTokens", "descendant_tokens"],
@@ -164,10 +178,16 @@ export const SHAPES = {
     ["truncated", "truncated"], ["startByte", "start_byte"], ["endByte", "end_byte"],
     ["messageId", "message_id"], ["seq", "seq"], ["grant", "grant", "GrantCharge"],
   ],
+  SystemDescription: [
+    ["id", "id"], ["kind", "kind"], ["version", "version"], ["newest", "newest"],
+    ["previousId", "previous_id"], ["createdAt", "created_at"], ["messages", "messages"],
+    ["text", "text"], ["tokens", "tokens"], ["grant", "grant", "GrantCharge"],
+  ],
   ConversationDescription: [
     ["id", "id"], ["kind", "kind"], ["messages", "messages"], ["messageTokens", "message_tokens"],
-    ["contextTokens", "context_tokens"], ["summaries", "summaries"], ["earliestAt", "earliest_at"],
-    ["latestAt", "latest_at"], ["family", "family"], ["archived", "archived", "ArchiveState"],
+    ["contextTokens", "context_tokens"], ["summaries", "summaries"],
+    ["system", "system", "SystemSlot"], ["earliestAt", "earliest_at"], ["latestAt", "latest_at"],
+    ["family", "family"], ["archived", "archived", "ArchiveState"],
     ["subtree", "subtree", "ReadCost"], ["subtreeComplete", "subtree_complete"],
     ["grant", "grant", "GrantCharge"],
   ],
@@ -232,7 +252,8 @@ export const SHAPES = {
     ["debt", "debt", "DeferredCompaction"], ["entries", "entries"], ["family", "family"],
     ["focus", "focus", "FocusBrief"], ["freshTail", "fresh_tail", "FreshTail"],
     ["ledger", "ledger", "SummaryLedger"], ["messageTokens", "message_tokens"],
-    ["messages", "messages"], ["revision", "revision"], ["summaries", "summaries", "DepthCount"],
+    ["messages", "messages"], ["provisional", "provisional"], ["revision", "revision"],
+    ["summaries", "summaries", "DepthCount"], ["system", "system", "SystemSlot"],
     ["usage", "usage", "UsageTotals"],
   ],
   StoreStatus: [
@@ -245,7 +266,8 @@ export const SHAPES = {
   ],
   ConversationStatus: [
     ["conversation", "conversation"], ["revision", "revision"], ["messages", "messages"],
-    ["messageTokens", "message_tokens"], ["summaries", "summaries", "DepthCount"],
+    ["provisional", "provisional"], ["messageTokens", "message_tokens"],
+    ["summaries", "summaries", "DepthCount"], ["system", "system", "SystemSlot"],
     ["context", "context", "ContextSize"], ["compressionRatio", "compression_ratio"],
     ["freshTail", "fresh_tail", "FreshTail"], ["debt", "debt", "DeferredCompaction"],
     ["usage", "usage", "UsageTotals"], ["ledger", "ledger", "SummaryLedger"],
@@ -358,6 +380,11 @@ export const SHAPES = {
     ["changed", "changed"], ["conversation", "conversation"], ["warnings", "warnings"],
     ["focus", "focus", "FocusBrief"],
   ],
+  RewindAnswer: [
+    ["changed", "changed"], ["conversation", "conversation"], ["warnings", "warnings"],
+    ["messages", "messages"], ["restored", "restored"], ["seqLast", "seq_last"],
+    ["setAside", "set_aside"], ["tokensAfter", "tokens_after"], ["tokensBefore", "tokens_before"],
+  ],
   SummaryPrompt: [
     ["name", "name"], ["overridden", "overridden"], ["text", "text"], ["builtIn", "built_in"],
     ["system", "system"], ["prompt", "prompt"], ["tokens", "tokens"], ["version", "version"],
@@ -424,11 +451,12 @@ export const SHAPES = {
   ],
   IngestOptions: [
     ["now", "now"], ["dialect", "dialect"], ["refuseReplay", "refuse_replay"], ["family", "family"],
-    ["seqSeen", "seq_seen"],
+    ["seqSeen", "seq_seen"], ["system", "system"],
   ],
   AppendOptions: [
     ["now", "now"], ["dialect", "dialect"], ["refuseReplay", "refuse_replay"], ["family", "family"],
-    ["seqSeen", "seq_seen"], ["appendMode", "append_mode"], ["repeat", "repeat"],
+    ["seqSeen", "seq_seen"], ["system", "system"], ["appendMode", "append_mode"],
+    ["repeat", "repeat"],
   ],
   EvaluateOptions: [
     ["now", "now"], ["budget", "budget"], ["mode", "mode"], ["force", "force"],
@@ -440,13 +468,18 @@ export const SHAPES = {
     ["retries", "retries"], ["timeoutMs", "timeout_ms"], ["signal", "signal"],
     ["requestsMax", "requests_max"], ["leaseMs", "lease_ms"],
   ],
+  ResummarizeOptions: [
+    ["now", "now"], ["budget", "budget"], ["force", "force"], ["model", "model"],
+    ["retries", "retries"], ["timeoutMs", "timeout_ms"], ["signal", "signal"],
+    ["requestsMax", "requests_max"], ["leaseMs", "lease_ms"], ["summaryIds", "summary_ids"],
+  ],
   TurnOptions: [
     ["now", "now"], ["budget", "budget"], ["mode", "mode"], ["force", "force"],
     ["target", "target"], ["observedTokens", "observed_tokens"], ["model", "model"],
     ["retries", "retries"], ["timeoutMs", "timeout_ms"], ["signal", "signal"],
     ["requestsMax", "requests_max"], ["leaseMs", "lease_ms"], ["dialect", "dialect"],
     ["refuseReplay", "refuse_replay"], ["family", "family"], ["seqSeen", "seq_seen"],
-    ["appendMode", "append_mode"], ["repeat", "repeat"], ["defer", "defer"],
+    ["system", "system"], ["appendMode", "append_mode"], ["repeat", "repeat"], ["defer", "defer"],
   ],
   CompactReport: [
     ["status", "status"], ["reason", "reason"], ["completions", "completions"],
@@ -529,6 +562,13 @@ export const SHAPES = {
   FocusOptions: [
     ["text", "text"], ["seqLast", "seq_last"], ["dryRun", "dry_run"], ["now", "now"],
   ],
+  RewindOptions: [
+    ["to", "to"], ["units", "units"], ["seqSeen", "seq_seen"], ["dryRun", "dry_run"],
+    ["now", "now"],
+  ],
+  PopOptions: [
+    ["seqSeen", "seq_seen"], ["dryRun", "dry_run"], ["now", "now"],
+  ],
   UsageReport: [
     ["purpose", "purpose"], ["inputTokens", "input_tokens"],
     ["cacheReadTokens", "cache_read_tokens"], ["cacheWriteTokens", "cache_write_tokens"],
@@ -567,6 +607,7 @@ export const METHODS = {
   evaluate: { options: "EvaluateOptions", result: "Decision" },
   compact: { options: "CompactOptions", result: "CompactReport" },
   maintain: { options: "CompactOptions", result: "MaintainReport" },
+  resummarize: { options: "ResummarizeOptions", result: "CompactReport" },
   assemble: { options: "AssembleOptions", result: "AssembledContext" },
   grep: { options: "GrepOptions", result: "GrepResult" },
   embed: { options: "EmbedRequest", result: "EmbedResult" },
@@ -588,6 +629,8 @@ export const METHODS = {
   delete: { options: "CallTime", result: "DeletionResult" },
   calibrate: { options: "CommandOptions", result: "CalibrateAnswer" },
   focus: { options: "FocusOptions", result: "FocusAnswer" },
+  rewind: { options: "RewindOptions", result: "RewindAnswer" },
+  pop: { options: "PopOptions", result: "RewindAnswer" },
   usage: { options: "UsageReport", result: "UsageAnswer" },
   advise: { options: "AdviseOptions", result: "AdviseAnswer" },
   prompts: { options: undefined, result: "SummaryPrompt" },

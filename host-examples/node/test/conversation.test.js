@@ -69,6 +69,22 @@ test("a handle sets aside what its caller has seen, and nothing else", async () 
   });
 });
 
+test("a handle takes back its newest messages and goes to them again", async () => {
+  await withEngine("memory:", async (lcm) => {
+    const chat = lcm.conversation("c");
+    const texts = ["What grows in the north garden?", "Beans and peas.", "And in the orchard?"];
+    await chat.append(texts.map((content, at) => ({ role: ["user", "assistant"][at % 2], content })));
+    const popped = await chat.pop();
+    assert.deepEqual([popped.setAside, popped.seqLast, popped.messages.length], [1, 2, 1]);
+    assert.match(popped.messages[0].content, /orchard/);
+    assert.equal((await chat.rewind({ to: 0, dryRun: true })).setAside, 2);
+    assert.equal((await chat.rewind({ to: 3 })).restored, 1);
+    await lcm.append("c", [{ role: "user", content: "The well is dry." }]);
+    await assert.rejects(chat.pop(), { code: "conflict" });
+    await assert.rejects(chat.rewind(), { code: "invalid-input" });
+  });
+});
+
 test("every verb of a conversation is in the handle, and refuses what the engine refuses", async () => {
   const elsewhere = ["importLines", "digest", "prompts", "configure", "live"];
   for (const method of Object.keys(METHODS).filter((name) => !elsewhere.includes(name))) {

@@ -11,6 +11,7 @@ import type {
   Level,
   StoredMessage,
   SummaryKind,
+  SystemSlot,
   UsageTotals,
 } from "../types.js";
 
@@ -57,10 +58,17 @@ export interface ConversationStatus {
   revision: number;
   /** Number of messages. */
   messages: number;
+  /**
+   * Number of summaries that no configured model made, or made from such, and that will be made
+   * again.
+   */
+  provisional: number;
   /** Estimated tokens of all messages. */
   messageTokens: number;
   /** Summaries by depth. */
   summaries: DepthCount[];
+  /** The system messages of the slot; null: none. */
+  system: SystemSlot | null;
   /** Size of the stored context. */
   context: ContextSize;
   /**

@@ -6,7 +6,14 @@
 export type EvictionPolicy = "chronological" | "prompt-aware" | "layered";
 
 /** The kind of a context item. */
-export type ContextItemKind = "message" | "leaf" | "condensed" | "focus" | "live" | "withdrawn";
+export type ContextItemKind =
+  | "message"
+  | "leaf"
+  | "condensed"
+  | "focus"
+  | "live"
+  | "withdrawn"
+  | "system";
 
 /**
  * A piece of the stored context, or one live message. A run of messages has several pieces if its

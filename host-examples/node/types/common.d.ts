@@ -162,6 +162,16 @@ export interface FocusBrief {
   tokens: number;
 }
 
+/** The slot of system messages. */
+export interface SystemSlot {
+  /** Id of the newest version. */
+  id: string;
+  /** Estimated tokens of the newest version. */
+  tokens: number;
+  /** Number of stored versions. */
+  versions: number;
+}
+
 /** The sums of all usage reports of a conversation. */
 export interface UsageTotals {
   /** Sum of the reports with the purpose `turn`. */

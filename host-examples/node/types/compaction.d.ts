@@ -106,6 +106,13 @@ export interface CompactionPass {
   level: Level;
   /** Whether the text was cut to its token limit. */
   capped: boolean;
+  /**
+   * Whether the summary is provisional: no configured model gave its text, or that of a source. A
+   * later compaction makes it again.
+   */
+  provisional: boolean;
+  /** Id of the provisional summary that was made again as this one; null: none was. */
+  replaces: string | null;
   /** Estimated tokens of the stored context before the summary. */
   tokensBefore: number;
   /** Estimated tokens of the stored context after the summary. */
@@ -118,8 +125,8 @@ export type CompactionStatus = "done" | "nothing-to-do" | "partial" | "model-una
 /** A compaction that is due and was deferred. */
 export interface DeferredCompaction {
   /**
-   * Whether an attempt found nothing to compact; `maintain` asks for another attempt when the
-   * tokens of the context have changed.
+   * Whether an attempt found nothing to compact, and no summary is to be made again; `maintain`
+   * asks for another attempt when the tokens of the context have changed.
    */
   exhausted: boolean;
   /** Number of failed attempts in a row. */

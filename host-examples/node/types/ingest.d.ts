@@ -12,7 +12,7 @@ export type AppendMode = "transcript" | "new";
 export interface Receipt {
   /** Revision of the conversation after the call. */
   revision: number;
-  /** Messages that the call stored. */
+  /** Messages that the call stored, those of a new version of the system messages included. */
   ingested: number;
   /** All other messages: those stored before, and failed turns without content. */
   skipped: number;

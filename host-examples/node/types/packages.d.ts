@@ -19,6 +19,7 @@ import type {
   GrepScope,
   GrepSort,
   JsonObject,
+  JsonValue,
   ModelFailure,
   PrefixReport,
   ReadDialect,
@@ -51,6 +52,11 @@ export interface IngestOptions {
    * seen all of them; otherwise, or if absent, all of them stay.
    */
   seqSeen?: number;
+  /**
+   * System prompt beside the messages, which fills the slot: a text, a list of content blocks, or
+   * an object with `parts`; absent or null: none.
+   */
+  system?: JsonValue;
 }
 
 /** Options of storing the newest messages. */
@@ -71,6 +77,11 @@ export interface AppendOptions {
    * seen all of them; otherwise, or if absent, all of them stay.
    */
   seqSeen?: number;
+  /**
+   * System prompt beside the messages, which fills the slot: a text, a list of content blocks, or
+   * an object with `parts`; absent or null: none.
+   */
+  system?: JsonValue;
   /** Treatment of messages that are stored already. Default: `transcript`. */
   appendMode?: AppendMode;
   /**
@@ -141,6 +152,39 @@ export interface CompactOptions {
   leaseMs?: number;
 }
 
+/** Options of `resummarize`. */
+export interface ResummarizeOptions {
+  /** Milliseconds since the Unix epoch; absent: the system clock. */
+  now?: number;
+  /** Token budget of a context. */
+  budget: number;
+  /**
+   * Whether compaction acts below the threshold, despite an open breaker and during a pause.
+   * Default: `false`.
+   */
+  force?: boolean;
+  /**
+   * Model whose provider counts the tokens of the other options, after a report by `calibrate`;
+   * absent: they are estimated tokens.
+   */
+  model?: string;
+  /** Retries of a model after its first failure. Default: 2. */
+  retries?: number;
+  /** Longest wait for one answer of a model, in milliseconds. Default: 60,000. */
+  timeoutMs?: number;
+  /** Signal with which the caller stops the call. */
+  signal?: AbortSignal;
+  /** Most requests to complete at the same time. Default: 1. */
+  requestsMax?: number;
+  /**
+   * Time for which the requests are reserved for this caller, in milliseconds; absent: no
+   * reservation.
+   */
+  leaseMs?: number;
+  /** Provisional summaries to make again, with those that they are made from; absent: all. */
+  summaryIds?: string[];
+}
+
 /** Options of a turn: storing the newest messages, and compaction. */
 export interface TurnOptions {
   /** Milliseconds since the Unix epoch; absent: the system clock. */
@@ -190,6 +234,11 @@ export interface TurnOptions {
    * seen all of them; otherwise, or if absent, all of them stay.
    */
   seqSeen?: number;
+  /**
+   * System prompt beside the messages, which fills the slot: a text, a list of content blocks, or
+   * an object with `parts`; absent or null: none.
+   */
+  system?: JsonValue;
   /** Treatment of messages that are stored already. Default: `transcript`. */
   appendMode?: AppendMode;
   /**
@@ -307,7 +356,8 @@ export interface AssembledContext {
   /** The same messages as one JSON text, in which every number is written as it was appended. */
   messagesJson: string;
   /**
-   * Text of the leading system messages, which `messages` does not contain; null: no such message.
+   * Text of the system messages of the slot, which `messages` does not contain; null: no such
+   * message.
    */
   system: string | null;
   /** Estimated tokens of `messages` and `system`. */
@@ -599,6 +649,39 @@ export interface FocusOptions {
   text?: string;
   /** Position of the last message that the brief covers; absent: the newest message. */
   seqLast?: number;
+  /** Whether the verb only reports what it would change. Default: `false`. */
+  dryRun?: boolean;
+  /** Milliseconds since the Unix epoch; absent: the system clock. */
+  now?: number;
+}
+
+/** Options of setting aside the newest messages. */
+export interface RewindOptions {
+  /**
+   * Position of the last message that stays; 0: none. A message that was set aside comes back, with
+   * those that lead to it.
+   */
+  to?: number;
+  /** Number of newest units that are set aside: messages, or calls with their results. */
+  units?: number;
+  /**
+   * Position up to which the caller has seen every message; newer messages make a `conflict`.
+   * Absent: the caller sets aside whatever follows.
+   */
+  seqSeen?: number;
+  /** Whether the verb only reports what it would change. Default: `false`. */
+  dryRun?: boolean;
+  /** Milliseconds since the Unix epoch; absent: the system clock. */
+  now?: number;
+}
+
+/** Options of setting aside the newest unit. */
+export interface PopOptions {
+  /**
+   * Position up to which the caller has seen every message; newer messages make a `conflict`.
+   * Absent: the caller sets aside whatever follows.
+   */
+  seqSeen?: number;
   /** Whether the verb only reports what it would change. Default: `false`. */
   dryRun?: boolean;
   /** Milliseconds since the Unix epoch; absent: the system clock. */

@@ -9,6 +9,7 @@ import type {
   Level,
   Role,
   SummaryKind,
+  SystemSlot,
   Trust,
 } from "../types.js";
 
@@ -46,8 +47,8 @@ export interface GrepResult {
   grant?: GrantCharge;
 }
 
-/** A message, summary or file that matches. */
-export type GrepMatch = MessageMatch | SummaryMatch | FileMatch;
+/** A message, summary, file or version of the system messages that matches. */
+export type GrepMatch = MessageMatch | SummaryMatch | FileMatch | SystemMatch;
 
 /** A message that matches. */
 export interface MessageMatch {
@@ -149,6 +150,38 @@ export interface FileMatch {
   snippetParts: string[];
 }
 
+/** The newest system messages of a conversation, which match. */
+export interface SystemMatch {
+  /** Kind of the match. */
+  type: "system";
+  /** Kind of the match. */
+  kind: "system";
+  /** Id of the version. */
+  id: string;
+  /** Always null. */
+  entryId: null;
+  /** Id of the conversation. */
+  conversation: string;
+  /** Always null. */
+  seq: null;
+  /** Author of the messages. */
+  role: Role;
+  /** Time of the call that stored the version. */
+  createdAt: string;
+  /** Always null. */
+  earliestAt: null;
+  /** Always null. */
+  latestAt: null;
+  /** Always null. */
+  depth: null;
+  /** Always null. */
+  score: null;
+  /** Best passage on one line, at most 200 characters. */
+  snippet: string;
+  /** The snippet in parts; the second, fourth and every further even part match the pattern. */
+  snippetParts: string[];
+}
+
 /** A message before or after a match. */
 export interface NeighbourMessage {
   /** Id of the message. */
@@ -213,7 +246,8 @@ export type Description =
   | SummaryDescription
   | MessageDescription
   | FileDescription
-  | ConversationDescription;
+  | ConversationDescription
+  | SystemDescription;
 
 /** The description of a summary. */
 export interface SummaryDescription {
@@ -247,6 +281,12 @@ export interface SummaryDescription {
   sourceIds: string[];
   /** Ids of the summaries made from the summary, at most one; empty on a grant for summaries. */
   derivedIds: string[];
+  /** Whether no configured model gave the text, or that of a source. */
+  provisional: boolean;
+  /** Id of the newest summary made in its place; null: none. */
+  replacedBy: string | null;
+  /** Id of the provisional summary that it was made for; null: none. */
+  replaces: string | null;
   /** Ids of the first messages of a leaf; empty for a condensed summary. */
   messageIds: string[];
   /** Ids of the files of the messages that the summary covers. */
@@ -336,6 +376,30 @@ export interface FileDescription {
   grant?: GrantCharge;
 }
 
+/** A version of the system messages. */
+export interface SystemDescription {
+  /** Id of the version. */
+  id: string;
+  /** Kind of the description. */
+  kind: "system";
+  /** Number of the version, from 1. */
+  version: number;
+  /** Whether the version is the newest, which belongs to every context. */
+  newest: boolean;
+  /** Id of the version that was the newest before; null: there was none. */
+  previousId: string | null;
+  /** Time of the call that stored the version. */
+  createdAt: string;
+  /** Number of system messages. */
+  messages: number;
+  /** Texts of the messages, joined by blank lines. */
+  text: string;
+  /** Estimated tokens of the messages. */
+  tokens: number;
+  /** Tokens spent of the grant; absent: the read used no grant. */
+  grant?: GrantCharge;
+}
+
 /** The description of a conversation by its own id. */
 export interface ConversationDescription {
   /** Id of the conversation. */
@@ -350,6 +414,8 @@ export interface ConversationDescription {
   contextTokens: number;
   /** Number of summaries. */
   summaries: number;
+  /** The system messages of the slot; null: none. */
+  system: SystemSlot | null;
   /** Time of the first message; null: no message. */
   earliestAt: string | null;
   /** Time of the last message; null: no message. */

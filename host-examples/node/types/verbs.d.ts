@@ -2,7 +2,7 @@
 //
 // Arguments and answers of the verbs of `admin.call`.
 
-import type { ArchiveState, Calibration, FocusBrief, UsageTotals } from "../types.js";
+import type { ArchiveState, Calibration, FocusBrief, JsonObject, UsageTotals } from "../types.js";
 
 /** Answer of `family`. */
 export interface FamilyAnswer {
@@ -209,6 +209,31 @@ export interface FocusAnswer {
   warnings?: string[];
   /** The focus brief; null: the conversation has no focus brief. */
   focus: FocusBrief | null;
+}
+
+/** Answer of `rewind`. */
+export interface RewindAnswer {
+  /** Whether the verb wrote, or with `dryRun` would write. */
+  changed: boolean;
+  /** Id of the conversation. */
+  conversation: string;
+  /**
+   * One text with the rule of the configuration that excludes the session; the verb then wrote
+   * nothing. Absent: no rule applies.
+   */
+  warnings?: string[];
+  /** The set-aside messages, oldest first: the newest 100 of them, of 256 KiB together. */
+  messages: JsonObject[];
+  /** Number of messages that came back. */
+  restored: number;
+  /** Position of the newest message that is left; 0: none. */
+  seqLast: number;
+  /** Number of messages that were set aside. */
+  setAside: number;
+  /** Estimated tokens of the context after the verb. */
+  tokensAfter: number;
+  /** Estimated tokens of the context before the verb. */
+  tokensBefore: number;
 }
 
 /** One prompt of summaries. */

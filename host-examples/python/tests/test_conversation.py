@@ -106,6 +106,21 @@ class Handles(unittest.TestCase):
 
         asyncio.run(main())
 
+    def test_a_handle_takes_back_its_newest_messages_and_goes_to_them_again(self) -> None:
+        with opened() as lcm:
+            chat = lcm.conversation("c", budget=8_000)
+            chat.append(said("And in the orchard?"))
+            popped = chat.pop()
+            self.assertEqual((popped["set_aside"], popped["seq_last"]), (1, 2))
+            self.assertIn("orchard", str(popped["messages"]))
+            self.assertEqual(chat.rewind(to=0, dry_run=True)["set_aside"], 2)
+            self.assertEqual(chat.rewind(to=3)["restored"], 1)
+            lcm.append("c", [{"role": "user", "content": "The well is dry."}])
+            with self.assertRaisesRegex(LcmError, "seq_seen"):
+                chat.pop()
+            with self.assertRaisesRegex(LcmError, "`to` or `units`"):
+                chat.rewind()
+
     def test_every_verb_of_a_conversation_is_in_the_handle(self) -> None:
         elsewhere = {"configure", "version", "prompts", "digest", "import_lines", "live"}
         verbs = {name for name in dir(Verbs) if not name.startswith("_")}

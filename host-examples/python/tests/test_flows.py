@@ -52,6 +52,8 @@ class Script:
         match effect:
             case flows.Call(name, arguments) if name.startswith("drive."):
                 return Instance(engine_program()).call(name, arguments, DeferredPort({}, {}))
+            case flows.Call("compaction.judge_answer", _):
+                return None
             case flows.Call(name, arguments):
                 self.calls.append((name, arguments))
                 return self.answers[name.partition(".")[2]](arguments)

@@ -97,14 +97,14 @@ class Maintain(unittest.TestCase):
                     self.assertEqual(done["compacted"]["status"], "model-unavailable")
                     self.assertEqual(done["failure"], {"code": "unavailable", "message": "down"})
 
-    def test_a_refused_key_is_said_and_tried_again_at_once(self):
+    def test_a_refused_key_is_said_and_tried_again_after_a_pause(self):
         with opened(complete=refusing) as lcm:
             budget = self.begin(lcm)
-            for _ in range(2):
-                done = lcm.maintain("c", budget)
+            for minutes, failures in ((0, 1), (6, 2)):
+                done = lcm.maintain("c", budget, now=NOW + minutes * MINUTE_MS)
                 said = {"code": "auth", "message": "bad key"}
                 self.assertEqual((done["failure"], done["compacted"]), (said, None))
-                self.assertEqual(done["debt"]["failures"], 0)
+                self.assertEqual(done["debt"]["failures"], failures)
 
     def test_one_leaf_at_a_time_is_made_when_enough_lies_outside_the_tail(self):
         with opened(config={"leaf_chunk_tokens_max": 1_000}) as lcm:
@@ -127,9 +127,11 @@ class Maintain(unittest.TestCase):
             self.assertTrue(paused.startswith("models-paused: "), paused)
             self.assertEqual(lcm.compact("c", 4_000)["warnings"], [paused])
         with opened(complete=refusing, config=config) as lcm:
+            lcm.append("c", TURN)
             for _ in range(5):
-                self.assertIsNone(lcm.turn("c", TURN, 4_000)["compacted"])
-            done = lcm.turn("c", TURN, 4_000)["compacted"]
+                with self.assertRaises(LcmError):
+                    lcm.compact("c", 4_000)
+            done = lcm.compact("c", 4_000)
             ended = (done["status"], done["reason"])
             self.assertEqual(ended, ("model-unavailable", "breaker-open"))
 

@@ -108,10 +108,11 @@ impl World {
     /// Does one thing that a host may do; a refusal is an outcome like any other.
     pub(crate) fn act(&mut self, random: &mut Random) {
         let conversation = self.pick_conversation(random);
-        match random.between(0, 12) {
+        match random.between(0, 13) {
             0 | 1 => self.append(&conversation, random.between(1, 9)),
             12 => self.fork(&conversation, random),
-            2 | 3 => self.compact(&conversation, 100_000),
+            2 | 3 => self.compact(&conversation, 100_000, "{}"),
+            13 => self.compact(&conversation, 100_000, r#"{"resummarize":true}"#),
             4 => {
                 let family = r#"{"verb":"family","arguments_json":{"family":"all"}}"#;
                 let _ = self.call(&conversation, "admin.call", family);
@@ -134,15 +135,17 @@ impl World {
             self.append(conversation, 1);
         }
         for _ in 0..60 {
-            self.compact(conversation, 100_000);
+            self.compact(conversation, 100_000, "{}");
         }
         for _ in 0..10 {
-            self.compact(conversation, 2_000);
+            self.compact(conversation, 2_000, "{}");
         }
     }
 
-    fn compact(&mut self, conversation: &str, budget: u64) {
-        let plan = format!(r#"{{"budget":{budget},"options":{{"force":true,"requests_max":2}}}}"#);
+    fn compact(&mut self, conversation: &str, budget: u64, extra: &str) {
+        let plan = format!(
+            r#"{{"budget":{budget},"options":{{"force":true,"requests_max":2,"extra_json":{extra}}}}}"#
+        );
         let Ok(plan) = self.call(conversation, "compaction.plan", &plan) else { return };
         for request in plan.list("requests") {
             let word = if conversation == DELETED { SECRET } else { "quokka" };
@@ -150,8 +153,11 @@ impl World {
             // Every eighth answer is refused, because it is too long.
             let filler = if self.count.is_multiple_of(8) { 4_000 } else { 1 };
             let text = format!("{word} in the hall {}", "and a parcel ".repeat(filler));
+            // Every third answer is of a stand-in, and its summary is made again.
+            let is_stand_in = extra == "{}" && self.count.is_multiple_of(3);
             let answer = format!(
-                r#"{{"request_id":"{}","answer":{{"done":{{"text":"{text}"}}}}}}"#,
+                r#"{{"request_id":"{}","answer":{{"done":{{"text":"{text}"}}}},
+                    "options":{{"extra_json":{{"stand_in":{is_stand_in}}}}}}}"#,
                 request.text("id")
             );
             let _ = self.call(conversation, "compaction.apply", &answer);

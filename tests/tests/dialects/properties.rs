@@ -77,6 +77,7 @@ fn messages(assembled: &AssembledContext) -> Vec<Value> {
 
 /// Checks the properties of an assembled context.
 pub(crate) fn check(chat: &mut Chat, dialect: Dialect, budget: u32) -> AssembledContext {
+    let budget = hold_system(chat, dialect, budget);
     let assembled = chat.assemble(dialect, budget, None);
     assert_eq!(assembled.tokens > budget, is_over(&assembled), "{:?}", assembled.warnings);
     if assembled.tokens > budget {
@@ -169,7 +170,7 @@ fn nothing_else_is_left(chat: &Chat, assembled: &AssembledContext) {
     let first = chat.always_from(TAIL_MESSAGES);
     for item in assembled.items.iter().filter(|item| item.included) {
         let belongs = match &*item.kind {
-            "live" | "focus" => true,
+            "live" | "focus" | "system" => true,
             "message" => item.seq_first.is_some_and(|seq| seq >= first),
             _ => false,
         };
@@ -181,8 +182,16 @@ fn is_over(assembled: &AssembledContext) -> bool {
     assembled.warnings.iter().any(|line| line.starts_with("tail-over-budget"))
 }
 
+/// Returns a budget of at least the system messages, which are refused in a smaller one.
+fn hold_system(chat: &mut Chat, dialect: Dialect, budget: u32) -> u32 {
+    let items = chat.assemble(dialect, LARGE, None).items;
+    let system = items.iter().filter(|item| item.kind == "system");
+    system.map(|item| item.tokens).sum::<u32>().max(budget)
+}
+
 /// Checks that a repeated assembly is equal byte for byte.
 fn check_again(chat: &mut Chat, dialect: Dialect, budget: u32) {
+    let budget = hold_system(chat, dialect, budget);
     let assembled = check(chat, dialect, budget);
     let again = chat.assemble(dialect, budget, Some(assembled.prefix.token.clone()));
     assert_eq!(assembled.messages_json, again.messages_json);

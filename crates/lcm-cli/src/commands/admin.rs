@@ -109,6 +109,9 @@ fn status_for_people(status: &Value) -> String {
         let size = format!("{} of {} tokens", field(row, "count"), field(row, "tokens"));
         say(&format!("summaries depth {}", field(row, "depth")), size);
     }
+    if let Some(count) = status.get("provisional").filter(|count| **count != json!(0)) {
+        say("provisional", format!("{} summaries, to be made again", plain(count)));
+    }
     for row in status.get("calibrations").and_then(Value::as_array).into_iter().flatten() {
         let (factor, reports) = (field(row, "factor_permille"), field(row, "reports"));
         say(

@@ -33,6 +33,8 @@ struct OnePass<'a> {
     depth: u32,
     level: &'a str,
     capped: bool,
+    provisional: bool,
+    replaces: Option<&'a str>,
     tokens_before: u32,
     tokens_after: u32,
 }
@@ -59,6 +61,8 @@ impl<'a> OnePass<'a> {
             depth: pass.depth,
             level: &pass.level,
             capped: pass.capped,
+            provisional: pass.provisional,
+            replaces: pass.replaces.as_deref(),
             tokens_before: pass.tokens_before,
             tokens_after: pass.tokens_after,
         }
@@ -93,14 +97,16 @@ pub(crate) fn run(global: &Global, options: &Compact) -> Result<End> {
     Ok(end(&report))
 }
 
-/// Returns how the command ends. If the model is unavailable, prints the reason to standard error.
+/// Returns how the command ends. If a model failed, also if a summary was made without it, prints
+/// the reason to standard error.
 pub(super) fn end(report: &CompactReport) -> End {
-    if report.status != CompactStatus::ModelUnavailable {
+    if report.status != CompactStatus::ModelUnavailable && report.failure.is_none() {
         return End::Done;
     }
     // The last warning is the failure of the model. With an open breaker no model was asked.
     let failure = report.warnings.last().filter(|_| report.reason != "breaker-open");
     let why = failure.unwrap_or(&report.reason);
+    let why = why.strip_prefix("completion-failed: ").unwrap_or(why);
     eprintln!("lcm: completion-failed: {why}");
     End::ModelUnavailable
 }
@@ -128,11 +134,13 @@ pub(crate) fn passes(passes: &[Pass]) -> String {
     let mut table = Table::new(&["summary", "purpose", ">depth", "level", ">before", ">after"]);
     for pass in passes {
         let capped = if pass.capped { ", capped" } else { "" };
+        let again = if pass.replaces.is_some() { ", made again" } else { "" };
+        let provisional = if pass.provisional { ", provisional" } else { "" };
         table.row(vec![
             pass.summary_id.clone(),
             pass.purpose.to_owned(),
             pass.depth.to_string(),
-            format!("{}{capped}", pass.level),
+            format!("{}{capped}{provisional}{again}", pass.level),
             number(u64::from(pass.tokens_before)),
             number(u64::from(pass.tokens_after)),
         ]);

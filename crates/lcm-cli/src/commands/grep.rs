@@ -72,6 +72,7 @@ pub(super) fn for_people(answer: &Value, named: bool) -> String {
     for hit in list("matches") {
         let place = match hit.get("seq").and_then(Value::as_u64) {
             Some(seq) => format!("#{seq} {}", field(hit, "role")),
+            None if hit.get("type").is_some_and(|of| of == "system") => "system".to_owned(),
             None => format!("{}, depth {}", field(hit, "kind"), field(hit, "depth")),
         };
         let place = match hit.get("byte") {
@@ -129,12 +130,16 @@ mod tests {
                 {"type": "summary", "id": "sum_1", "seq": null, "role": null, "depth": 1,
                  "created_at": "T2", "snippet": "needles", "kind": "condensed",
                  "conversation": "c"},
+                {"type": "system", "id": "sys_1", "seq": null, "role": "system", "depth": null,
+                 "created_at": "T3", "snippet": "find needles", "kind": "system",
+                 "conversation": "c"},
             ],
             "total": 1234, "truncated": true, "notes": ["mode-full-text", "looks-like-regex"],
         });
         let expected = "msg_1  #7 user  T1\n    a needle\n\
             sum_1  condensed, depth 1  T2\n    needles\n\
-            the first 2 of 1,234 matches\n\
+            sys_1  system  T3\n    find needles\n\
+            the first 3 of 1,234 matches\n\
             note: the pattern was read as words; --mode regex reads a regular expression\n";
         assert_eq!(for_people(&answer, false), expected);
         assert!(for_people(&answer, true).contains("T1  c\n"));

@@ -111,6 +111,7 @@ fn ingest(
         append_mode: options.append_mode.into(),
         refuse_replay: options.refuse_replay,
         proven,
+        system: options.system.clone().into(),
         family: options.family.clone(),
         ..IngestOptions::new(transcript.dialect(), session.clock)
     };

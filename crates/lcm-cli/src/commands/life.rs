@@ -1,5 +1,5 @@
-//! `lcm family`, `lcm reset`, `lcm new`, `lcm archive`, `lcm delete`, `lcm focus` and
-//! `lcm calibrate`: change a conversation by a verb of the component.
+//! `lcm family`, `lcm reset`, `lcm new`, `lcm archive`, `lcm delete`, `lcm focus`,
+//! `lcm rewind` and `lcm calibrate`: change a conversation by a verb of the component.
 //!
 //! In: options. Out: one sentence about the change; with `--json` the answer of the verb with
 //! `applied`, which is false after a dry run. `delete` changes nothing without `--apply`, the
@@ -14,7 +14,9 @@ use super::{
 };
 use crate::{
     End,
-    arguments::{Archive, Calibrate, Delete, DryRun, Family, Focus, Global, Live, New, Reset},
+    arguments::{
+        Archive, Calibrate, Delete, DryRun, Family, Focus, Global, Live, New, Reset, Rewind,
+    },
     input::read_text,
     output::{self, count},
     session::Session,
@@ -155,6 +157,25 @@ pub(crate) fn focus(global: &Global, options: &Focus) -> Result<End> {
             ),
             _ => format!("{id} has no brief"),
         }
+    })
+}
+
+pub(crate) fn rewind(global: &Global, options: &Rewind) -> Result<End> {
+    let mut arguments = json!({});
+    for (name, value) in [("to", options.to), ("units", options.units)] {
+        if let Some(value) = value {
+            arguments[name] = value.into();
+        }
+    }
+    run(global, "rewind", arguments, Effect::of(options.dry_run), |answer| {
+        let number = |name| answer.get(name).and_then(Value::as_u64).unwrap_or_default();
+        format!(
+            "{} of {} set aside, {} back; it ends with message {}",
+            count(number("set_aside"), "message"),
+            field(answer, "conversation"),
+            count(number("restored"), "message"),
+            number("seq_last"),
+        )
     })
 }
 

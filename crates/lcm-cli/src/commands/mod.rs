@@ -17,6 +17,7 @@ mod money;
 mod portable;
 mod prompts;
 mod recall;
+mod resummarize;
 
 use clap::CommandFactory as _;
 use lcm_host::{Code, Error, Result};
@@ -51,6 +52,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<End> {
         Command::Ingest(options) => ingest::run(global, options),
         Command::Compact(options) => compact::run(global, options),
         Command::Maintain(options) => maintain::run(global, options),
+        Command::Resummarize(options) => resummarize::run(global, options),
         Command::Assemble(options) => assemble::run(global, options),
         Command::Grep(options) => grep::run(global, options),
         Command::Ask(options) => ask::run(global, options),
@@ -70,6 +72,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<End> {
         Command::Archive(options) => life::archive(global, options),
         Command::Delete(options) => life::delete(global, options),
         Command::Focus(options) => life::focus(global, options),
+        Command::Rewind(options) => life::rewind(global, options),
         Command::Calibrate(options) => life::calibrate(global, options),
         Command::Usage(options) => money::usage(global, options),
         Command::Advise(options) => money::advise(global, options),

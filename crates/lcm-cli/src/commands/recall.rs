@@ -22,7 +22,7 @@ use crate::{
 const SHOWN_MAX: usize = 80;
 
 /// Fields of a description to show before its text, in this order.
-const DESCRIBED: [&str; 30] = [
+const DESCRIBED: [&str; 33] = [
     "id",
     "entry_id",
     "kind",
@@ -53,6 +53,9 @@ const DESCRIBED: [&str; 30] = [
     "findings",
     "source_ids",
     "derived_ids",
+    "version",
+    "newest",
+    "previous_id",
 ];
 
 /// Parses the JSON result of `function`.

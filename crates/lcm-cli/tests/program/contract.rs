@@ -82,8 +82,17 @@ fn compaction_reports_its_passes_and_the_context_fits() {
     has(&report, &["status", "reason", "passes", "completions", "tokens_before", "tokens_after"]);
     assert_eq!(report["status"], "done");
     let pass = &report["passes"][0];
-    let expected =
-        ["capped", "depth", "level", "purpose", "summary_id", "tokens_after", "tokens_before"];
+    let expected = [
+        "capped",
+        "depth",
+        "level",
+        "provisional",
+        "purpose",
+        "replaces",
+        "summary_id",
+        "tokens_after",
+        "tokens_before",
+    ];
     assert_eq!(keys(pass), expected);
     assert_eq!((&pass["purpose"], &pass["level"]), (&json!("leaf"), &json!("normal")));
     let again = place.json(&["compact", "--budget", "8000"]);

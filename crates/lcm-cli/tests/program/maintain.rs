@@ -69,7 +69,7 @@ fn what_the_host_adds_counts_when_it_is_reported() {
 }
 
 #[test]
-fn a_failure_is_waited_out_and_a_refused_key_is_not() {
+fn a_failure_and_a_refused_key_are_waited_out() {
     let place = begin();
     let broken = model(&place, "echo 'out of order' >&2; exit 1");
     // Over the threshold and within the budget.
@@ -85,12 +85,13 @@ fn a_failure_is_waited_out_and_a_refused_key_is_not() {
 
     let place = begin();
     let refused = model(&place, r#"echo '{"error": {"code": "auth", "message": "bad key"}}'"#);
-    for _ in 0..2 {
-        let (ended, said) = maintain(&place, 0, &["--budget", "14000", "--llm", &refused]);
-        assert!(ended == 6 && said.as_str().unwrap().contains("bad key"), "{said}");
-    }
-    assert_eq!(place.json(&["status"])["debt"]["failures"], 0);
-    let (code, done) = maintain(&place, 0, &["--budget", "14000"]);
+    let asked = ["--budget", "14000", "--llm", &refused];
+    let (ended, said) = maintain(&place, 0, &asked);
+    assert!(ended == 6 && said.as_str().unwrap().contains("bad key"), "{said}");
+    assert_eq!(place.json(&["status"])["debt"]["failures"], 1);
+    let (ended, report) = maintain(&place, 4, &asked);
+    assert_eq!((ended, &report["compacted"]), (0, &Value::Null));
+    let (code, done) = maintain(&place, 5, &["--budget", "14000"]);
     assert_eq!(
         (code, &done["debt"], &done["compacted"]["status"]),
         (0, &Value::Null, &json!("done"))
@@ -138,4 +139,42 @@ fn one_leaf_at_a_time_is_made_when_enough_lies_outside_the_tail() {
     assert_eq!(report["passes"].as_array().unwrap().len(), 1, "{report}");
     assert_eq!(report["passes"][0]["purpose"], "leaf");
     assert_eq!(report["tokens_before"], report["passes"][0]["tokens_before"]);
+}
+
+#[test]
+fn what_a_failing_model_left_is_made_again_when_it_works() {
+    let place = begin();
+    let broken = model(&place, "echo 'out of order' >&2; exit 1");
+    let asked = ["--budget", "8000", "--retries", "0", "--llm", &broken];
+    let run = |command: &str, more: &[&str]| {
+        let now = (NOW + 60_000).to_string();
+        let ran = place.run(&[&[command, "--json", "--now", &now], &asked[..], more].concat());
+        (ran.code, serde_json::from_str(&ran.out).unwrap_or(Value::String(ran.err)))
+    };
+    let count = || place.json(&["status"])["provisional"].as_u64().unwrap();
+    // Over the budget, so the engine makes the summaries, and the program says what failed.
+    let (code, report): (i32, Value) = run("compact", &[]);
+    let made = report["passes"].as_array().unwrap();
+    assert!(code == 6 && made.iter().all(|pass| pass["provisional"] == true), "{report}");
+    let left = count();
+    assert!(left > 1, "{report}");
+    let said = place.run(&["status"]).ok().out;
+    assert!(said.contains(&format!("provisional        {left} summaries")), "{said}");
+    let (code, report) = run("resummarize", &[]);
+    assert_eq!((code, count()), (6, left), "{report}");
+
+    // The script is another one now, under the same name.
+    let works = model(&place, r#"echo '{"text": "the tests of the module fail"}'"#);
+    assert_eq!(works, broken);
+    let first = made[0]["summary_id"].as_str().unwrap();
+    let (code, report) = run("resummarize", &[first]);
+    assert_eq!((code, &report["passes"][0]["replaces"]), (0, &json!(first)), "{report}");
+    assert_eq!(count(), left - 1);
+    let (code, said) = run("resummarize", &[report["passes"][0]["summary_id"].as_str().unwrap()]);
+    assert!(code == 2 && said.as_str().unwrap().contains("provisional"), "{said}");
+    let (code, said) = run("resummarize", &["sum_0000000000000001"]);
+    assert!(code == 3 && said.as_str().unwrap().contains("not-found"), "{said}");
+    let (code, report) = run("resummarize", &[]);
+    assert_eq!((code, count()), (0, 0), "{report}");
+    assert_eq!(run("resummarize", &[]).1["status"], "nothing-to-do");
 }

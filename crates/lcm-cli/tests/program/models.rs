@@ -58,7 +58,10 @@ fn a_model_that_fails_is_no_reason_to_lose_a_context_that_fits() {
     assert!(ran.err.starts_with("lcm: completion-failed: ") && ran.err.contains("out of order"));
     assert_eq!(place.digest(), before);
 
-    let ran = place.run(&[&common[..], &["--budget", "8000"]].concat()).ok();
+    // The context fits, and the program still says that its model failed.
+    let ran = place.run(&[&common[..], &["--budget", "8000"]].concat());
+    assert_eq!(ran.code, 6, "{}{}", ran.out, ran.err);
+    assert!(ran.err.starts_with("lcm: completion-failed: other: "), "{}", ran.err);
     let report: Value = serde_json::from_str(&ran.out).unwrap();
     assert!(report["tokens_after"].as_u64().unwrap() <= 8_000, "{report}");
     assert_eq!(report["passes"][0]["level"], "fallback");

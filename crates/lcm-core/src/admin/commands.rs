@@ -4,10 +4,10 @@
 //! command changed the store, or with `dry_run` would change the store. A command makes at most one
 //! commit, and none if nothing changes. This module parses the arguments and reads the
 //! conversation. The commands are in [`super::session`], [`super::calibration`],
-//! [`super::deletion`], [`super::focus`], [`super::maintenance`], [`super::prompts`] and
-//! [`super::usage`].
+//! [`super::deletion`], [`super::focus`], [`super::maintenance`], [`super::prompts`],
+//! [`super::rewind`] and [`super::usage`].
 
-use alloc::string::String;
+use alloc::{string::String, vec::Vec};
 
 use crate::{
     compaction::advise::AdviseRequest,
@@ -30,7 +30,7 @@ use lcm_text::{
     config::Config,
 };
 
-use super::{deletion, maintenance::MaintainRequest, prompts};
+use super::{deletion, maintenance::MaintainRequest, prompts, rewind::RewindRequest};
 
 /// Name of the argument with a command's arguments, for error texts.
 const ARGUMENTS: &str = "arguments-json";
@@ -56,6 +56,10 @@ enum CommandRequest {
         prompt_tokens: u32,
     },
     Maintain(MaintainRequest),
+    /// Lets models be asked for these provisional summaries again; `None`: for all.
+    Resummarize {
+        summary_ids: Option<Vec<String>>,
+    },
     Usage(UsageReport),
     Advise(AdviseRequest),
     /// Sets the focus brief to `text`, which covers the messages up to `seq_last` (`None`: all
@@ -64,6 +68,8 @@ enum CommandRequest {
         text: Option<String>,
         seq_last: Option<u64>,
     },
+    /// Sets aside the messages after a point.
+    Rewind(RewindRequest),
 }
 
 /// Runs a command and returns its report as JSON.
@@ -113,9 +119,11 @@ pub(crate) fn run_command(
             let grants = grants.map(|slot| values.decode_guarded(slot)).transpose()?;
             command.maintain(&request, grants)
         }
+        CommandRequest::Resummarize { summary_ids } => command.allow_remakes(summary_ids),
         CommandRequest::Usage(report) => command.record_usage(&report.validate()?),
         CommandRequest::Advise(request) => command.advise(&request),
         CommandRequest::Focus { text, seq_last } => command.set_focus(text, seq_last),
+        CommandRequest::Rewind(request) => command.rewind_messages(request),
     }?;
     if let Some(reason) = skip_reason {
         answer.add_texts("warnings", &[session_rules::build_skip_warning(reason)]);
@@ -174,16 +182,20 @@ impl CommandRequest {
                 prompt_tokens: fields.take_u32("prompt_tokens"),
             },
             "maintain" => Self::Maintain(MaintainRequest::read(fields)),
+            "resummarize" => {
+                Self::Resummarize { summary_ids: fields.take_optional_texts("summary_ids") }
+            }
             "usage" => Self::Usage(UsageReport::read(fields)),
             "advise" => Self::Advise(AdviseRequest::read(fields)?),
             "focus" => Self::Focus {
                 text: fields.take_optional_text("text"),
                 seq_last: fields.take_optional_u64("seq_last"),
             },
+            "rewind" => Self::Rewind(RewindRequest::read(fields)?),
             _ => {
                 return Err(Error::not_supported(format_args!(
-                    "`verb` must be family, reset, new, archive, calibrate, maintain, usage, \
-                     advise, focus, delete or prompts, got `{verb}`"
+                    "`verb` must be family, reset, new, archive, calibrate, maintain, \
+                     resummarize, usage, advise, focus, rewind, delete or prompts, got `{verb}`"
                 )));
             }
         })

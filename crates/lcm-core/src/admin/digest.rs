@@ -2,8 +2,8 @@
 //!
 //! In: the store. Out: a SHA-256. The plain digest covers all keys and values; equal calls give
 //! equal digests in every host. The logical digest covers, of each conversation, id, family,
-//! archive, message texts, summaries and context items. Stores with equal conversations have
-//! equal logical digests, even if their messages came in different batches.
+//! archive, system messages, message texts, summaries and context items. Stores with equal
+//! conversations have equal logical digests, even if their messages came in different batches.
 
 use alloc::{format, string::String, vec::Vec};
 use lcm_text::base::hash;
@@ -18,6 +18,7 @@ use crate::storage::{
     head::{ConversationHead, LoadedHead},
     history::MessageHistory,
     keys::ConversationKeys,
+    records::system_slot,
     store_session::{StoreSession, successor_key},
     summary::Summary,
 };
@@ -110,6 +111,12 @@ fn hash_conversation(session: &mut StoreSession<'_>, id: &str, hasher: &mut Sha2
         hash_field(hasher, &archived.successor.unwrap_or_default());
     }
     let history = MessageHistory { keys: &keys, head };
+    for stored in system_slot::list_versions(session, &history)? {
+        hash_field(hasher, &stored.id);
+        for text in stored.version.read_texts(session, &history)? {
+            hash_field(hasher, text.raw.as_bytes());
+        }
+    }
     history.visit_messages(session, &[(1, head.messages)], &mut |_, message| {
         hash_field(hasher, message.text.as_bytes());
         Ok(())

@@ -1,9 +1,10 @@
 //! Export: one conversation, or all conversations, as lines that any store can import.
 //!
-//! In: a conversation and a cursor. Out: a page of lines. An export has messages, summaries, the
-//! context, the family and the archive record. All other records are left out. An import derives
-//! identities and search index anew. Other records belong to one store, such as journal, ledger,
-//! grants, usage, vectors, focus brief, and uploads that no message refers to.
+//! In: a conversation and a cursor. Out: a page of lines. An export has the versions of the system
+//! messages, messages, summaries, the context, the family and the archive record. All other records
+//! are left out. An import derives identities and search index anew. Other records belong to one
+//! store, such as journal, ledger, grants, usage, vectors, focus brief, and uploads that no message
+//! refers to.
 
 use alloc::string::String;
 use lcm_text::base::hash;
@@ -18,6 +19,7 @@ use crate::storage::{
     history::MessageHistory,
     keys::ConversationKeys,
     pack::{PlacedMessage, RawText},
+    records::system_slot,
     session::SessionLifecycle,
     store_session::StoreSession,
     summary, summary_records,
@@ -61,6 +63,7 @@ impl SoundRecord for ExportProgress {
     fn is_sound(&self) -> bool {
         let (number, depth) = match self.stage {
             ExportStage::Header | ExportStage::End => (0, 0),
+            ExportStage::System { place, pieces } => (place.max(pieces), 0),
             ExportStage::Messages { seq, .. } => (seq, 0),
             ExportStage::Summaries { depth, count, .. } => (count, depth),
             ExportStage::Context { from } => (from, 0),
@@ -74,6 +77,12 @@ impl SoundRecord for ExportProgress {
 #[derive(Clone, Deserialize, Serialize)]
 enum ExportStage {
     Header,
+    /// The line of the version of the system messages at this place, from 0, if all pieces of its
+    /// texts were written, else the piece after the first `pieces`.
+    System {
+        place: u64,
+        pieces: u64,
+    },
     /// The line of message `seq` if `piece` is 0, else the piece of its text with this number, from
     /// 1.
     Messages {
@@ -216,6 +225,7 @@ impl SectionExporter<'_, '_> {
         loop {
             let done = match self.progress.stage.clone() {
                 ExportStage::Header => self.write_header()?,
+                ExportStage::System { place, pieces } => self.write_system(place, pieces)?,
                 ExportStage::Messages { seq, piece } => self.write_messages(seq, piece)?,
                 ExportStage::Summaries { depth, after, count, found } => {
                     self.write_summaries(depth, after, count, found)?
@@ -266,9 +276,45 @@ impl SectionExporter<'_, '_> {
         );
         let done = self.push_line(header);
         if done {
-            self.progress.stage = ExportStage::Messages { seq: 1, piece: 0 };
+            self.progress.stage = ExportStage::System { place: 0, pieces: 0 };
         }
         Ok(done)
+    }
+
+    /// Writes the versions of the system messages, each after the pieces of its large texts.
+    fn write_system(&mut self, place: u64, mut pieces: u64) -> Result<bool> {
+        let versions = system_slot::list_versions(self.session, &self.history)?;
+        for (place, stored) in (0u64..).zip(&versions).skip(int::to_usize(place)) {
+            let mut number = 0;
+            for message in &stored.version.messages {
+                let RawText::Chunked { sha256, chunks } = &message.raw else { continue };
+                let mut offset = 0u64;
+                for (chunk, bytes) in (0u32..).zip(chunks) {
+                    if number >= pieces {
+                        self.progress.stage = ExportStage::System { place, pieces: number };
+                        let mut line = begin_line("system_piece");
+                        line.add_text("sha256", &hash::hex(sha256));
+                        line.add_number("offset", offset);
+                        line.add_text(
+                            "text",
+                            &self.history.read_chunk(self.session, sha256, chunk, *bytes)?,
+                        );
+                        if !self.push_line(line) {
+                            return Ok(false);
+                        }
+                    }
+                    (number, offset) = (number + 1, offset + u64::from(*bytes));
+                }
+            }
+            self.progress.stage = ExportStage::System { place, pieces: number };
+            let texts = stored.version.read_texts(self.session, &self.history)?;
+            if !self.push_line(export_format::write_system(&stored.version, &texts)) {
+                return Ok(false);
+            }
+            pieces = 0;
+        }
+        self.progress.stage = ExportStage::Messages { seq: 1, piece: 0 };
+        Ok(true)
     }
 
     fn write_messages(&mut self, mut seq: u64, mut piece: u32) -> Result<bool> {
@@ -446,6 +492,7 @@ mod tests {
             ExportProgress { part: u64::MAX, ..state(ExportStage::End) },
             state(ExportStage::Messages { seq: u64::MAX, piece: 0 }),
             state(ExportStage::Context { from: u64::MAX }),
+            state(ExportStage::System { place: 0, pieces: u64::MAX }),
             state(ExportStage::Summaries {
                 depth: u32::MAX,
                 after: String::new(),

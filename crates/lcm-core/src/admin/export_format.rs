@@ -1,10 +1,10 @@
 //! The line format of an export: the fields of each line, and the checksum that chains the lines.
 //!
 //! In and out: one line of JSON, for the export and the import. For each conversation an export has
-//! a header, the messages, the summaries (each after its sources), the context, and an end. Every
-//! line closes with a checksum over this line and all lines before it. The checksum finds the first
-//! line that was changed, lost or moved. No line is longer than [`LINE_BYTES_MAX`]: the text of a
-//! large message follows its line in pieces.
+//! a header, the versions of the system messages, the messages, the summaries (each after its
+//! sources), the context, and an end. Every line closes with a checksum over this line and all
+//! lines before it. The checksum finds the first line that was changed, lost or moved. No line is
+//! longer than [`LINE_BYTES_MAX`]: the text of a large message follows its line in pieces.
 
 use crate::storage::records::session::{ArchiveCause, ArchiveRecord};
 use crate::storage::session::SessionLifecycle;
@@ -15,7 +15,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::storage::{
     codec::{self, SoundRecord},
-    summary::{self, SourceRef, StoredFinish, StoredLevel, Summary, SummarySources},
+    pack::RawText,
+    records::system_slot::{SystemText, SystemVersion},
+    summary::{self, Provisional, SourceRef, StoredFinish, StoredLevel, Summary, SummarySources},
 };
 use lcm_text::{
     base::{
@@ -64,6 +66,8 @@ const FINISHES: [StoredFinish; 3] =
 /// The parsed content of one line.
 pub(super) enum ExportLine {
     Header(HeaderLine),
+    System(SystemLine),
+    SystemChunk(SystemChunkLine),
     Message(MessageLine),
     LargeMessage(LargeMessageLine),
     Chunk(ChunkLine),
@@ -91,6 +95,36 @@ pub(super) struct HeaderLine {
     pub(super) items: u64,
     /// Family and archive record.
     pub(super) life: SessionLifecycle,
+}
+
+/// The line of a version of the system messages. The versions come in order, the newest last.
+pub(super) struct SystemLine {
+    pub(super) number: u64,
+    pub(super) time: Timestamp,
+    /// Id of the version that was the newest before; `None`: there was none.
+    pub(super) previous: Option<[u8; 8]>,
+    pub(super) messages: Vec<SystemLineMessage>,
+}
+
+/// A message of a version of the system messages.
+pub(super) struct SystemLineMessage {
+    pub(super) dialect: Dialect,
+    pub(super) text: SystemLineText,
+}
+
+/// The text of a message of a version.
+pub(super) enum SystemLineText {
+    Whole(String),
+    /// SHA-256 of a text whose pieces came before.
+    Chunked([u8; 32]),
+}
+
+/// The line of one piece of a large text of a version.
+pub(super) struct SystemChunkLine {
+    pub(super) sha256: [u8; 32],
+    /// Offset of the piece in the text, in bytes.
+    pub(super) offset: u64,
+    pub(super) text: String,
 }
 
 /// The line of a message with its text.
@@ -230,6 +264,12 @@ fn parse_content(text: &str) -> Result<ExportLine> {
             items: f.take_u64("items"),
             life: read_session(f),
         }),
+        "system" => ExportLine::System(read_system(text, f)?),
+        "system_piece" => ExportLine::SystemChunk(SystemChunkLine {
+            sha256: read_hash(f, "sha256"),
+            offset: f.take_u64("offset"),
+            text: f.take_text("text"),
+        }),
         "message" => ExportLine::Message(MessageLine {
             seq: f.take_u64("seq"),
             dialect: read_dialect(f),
@@ -334,6 +374,47 @@ fn parse_summary_id(fields: &mut JsonFields<'_>, key: &str, name: &str) -> [u8; 
     })
 }
 
+fn read_system(text: &str, fields: &mut JsonFields<'_>) -> Result<SystemLine> {
+    let mut messages = Vec::new();
+    for value in fields.take_list("messages") {
+        let mut message = JsonFields::new(text, json::list_members(text, value.span));
+        messages.push(SystemLineMessage {
+            dialect: read_dialect(&mut message),
+            text: match read_optional_hash(&mut message, "sha256") {
+                Some(sha256) => SystemLineText::Chunked(sha256),
+                None => SystemLineText::Whole(message.take_text("text")),
+            },
+        });
+        message.finish(NOT_A_LINE)?;
+    }
+    Ok(SystemLine {
+        number: fields.take_u64("number"),
+        time: read_timestamp(fields, "time"),
+        previous: read_optional_hash(fields, "previous"),
+        messages,
+    })
+}
+
+/// Builds the line of a version with these texts.
+pub(super) fn write_system(version: &SystemVersion, texts: &[SystemText]) -> JsonWriter {
+    let mut messages = JsonWriter::new_array();
+    for (message, text) in version.messages.iter().zip(texts) {
+        let mut row = JsonWriter::new_object();
+        row.add_text("dialect", dialect_name(message.dialect));
+        match &message.raw {
+            RawText::Inline(_) => row.add_text("text", &text.raw),
+            RawText::Chunked { sha256, .. } => row.add_text("sha256", &hash::hex(sha256)),
+        }
+        messages.push_object(row);
+    }
+    let mut line = begin_line("system");
+    line.add_number("number", version.number);
+    line.add_time("time", version.time);
+    line.add_optional_text("previous", version.previous.map(|id| hash::hex(&id)).as_deref());
+    line.add_array("messages", messages);
+    line
+}
+
 fn read_items(text: &str, fields: &mut JsonFields<'_>) -> Result<Vec<ExportedItem>> {
     let mut items = Vec::new();
     for value in fields.take_list("items") {
@@ -354,7 +435,8 @@ fn read_summary(f: &mut JsonFields<'_>) -> SummaryLine {
     let (seq_first, seq_last) = (f.take_u64("seq_first"), f.take_u64("seq_last"));
     let level = f.take_choice("level", &LEVELS.map(StoredLevel::as_str));
     let trust = f.take_choice("trust", &Trust::ALL.map(Trust::as_str));
-    let name = f.take_text("id");
+    let provisional = f.take_choice("provisional", &Provisional::ALL.map(Provisional::as_str));
+    let (name, replaces) = (f.take_text("id"), f.take_optional_text("replaces"));
     SummaryLine {
         id: parse_summary_id(f, "id", &name),
         record: Summary {
@@ -381,6 +463,8 @@ fn read_summary(f: &mut JsonFields<'_>) -> SummaryLine {
             trust: Trust::ALL.get(trust).copied().unwrap_or(Trust::Untrusted),
             findings: f.take_texts("findings"),
             file_ids: f.take_texts("file_ids"),
+            provisional: Provisional::ALL.get(provisional).copied().unwrap_or(Provisional::No),
+            replaces: replaces.map(|name| parse_summary_id(f, "replaces", &name)),
         },
     }
 }
@@ -445,6 +529,9 @@ pub(super) fn write_summary(record: &Summary) -> JsonWriter {
             w.add_texts("sources", &record.source_ids());
         }
     }
+    w.add_text("provisional", record.provisional.as_str());
+    let replaces = record.replaces.map(summary::format_summary_id);
+    w.add_optional_text("replaces", replaces.as_deref());
     w.add_text("task", &hash::hex(&record.task));
     if is_hex {
         w.add_text("text", &hash::hex(record.text.as_bytes()));
@@ -498,6 +585,7 @@ mod tests {
             "source_tokens":9,"message_tokens":9,"descendant_count":0,"descendant_tokens":0,
             "earliest_at":"2026-01-02T03:04:05.000Z","latest_at":"2026-01-02T03:04:05.000Z",
             "created_at":"2026-01-02T03:04:05.000Z","model":"m","prompt_version":1,
+            "provisional":"no",
             "trust":"untrusted","findings":[],"file_ids":[]}"#;
         let Ok(ExportLine::Summary(found)) = read(line) else { panic!("no summary") };
         assert_eq!(found.record.derivation_version, 7);

@@ -10,6 +10,7 @@ use crate::{
     compaction::{self, reason},
     storage::{
         changes::Changes,
+        clock::ClockReading,
         head::JournalAction,
         record_key::GuardedRecord,
         records::{
@@ -39,7 +40,9 @@ pub(super) struct MaintainRequest {
 }
 
 /// End reasons that count as a failure, after which the next attempt waits for a pause.
-const BACKOFF_REASONS: [&str; 5] = [
+const BACKOFF_REASONS: [&str; 7] = [
+    reason::MODEL_AUTH,
+    reason::MODEL_POLICY,
     reason::MODEL_UNAVAILABLE,
     reason::SPEND_LIMIT,
     reason::BREAKER_OPEN,
@@ -73,8 +76,8 @@ impl MaintainRequest {
 }
 
 impl CommandContext<'_, '_> {
-    /// Evaluates whether compaction is due, updates the deferred compaction, and reports whether
-    /// the host should compact now.
+    /// Evaluates whether compaction or a remake is due, updates the deferred compaction, and
+    /// reports whether the host should compact now.
     ///
     /// The same commit removes expired grants from the record in `grants`; `None` removes none.
     pub(super) fn maintain(
@@ -92,16 +95,13 @@ impl CommandContext<'_, '_> {
         let decision = compaction::evaluate(self.session, self.call, request.budget, &options)?;
         let context_tokens = self.loaded.head.context.tokens;
         let before = self.loaded.head.deferred;
+        // Provisional summaries are owed below the threshold, too.
+        let has_open = self.call.config.enabled
+            && compaction::has_open_summary(self.session, self.call, &self.loaded.head)?;
         let end_reason = request.end_reason.and_then(|index| reason::ALL.get(index));
-        let deferred = decision.due.then(|| {
+        let deferred = (decision.due || has_open).then(|| {
             let deferred = before.unwrap_or(DeferredCompaction::new(now, clock.ticks));
-            match end_reason {
-                Some(reason) if BACKOFF_REASONS.contains(reason) => deferred.with_failure(&clock),
-                Some(reason) if EXHAUSTED_REASONS.contains(reason) => {
-                    DeferredCompaction { exhausted_tokens: Some(context_tokens), ..deferred }
-                }
-                _ => deferred,
-            }
+            record_end(deferred, end_reason, context_tokens, &clock)
         });
         let changes = match grants.filter(|_| self.is_writable) {
             Some(grants) => grants::remove_expired_grants(grants, &clock, now)?,
@@ -112,17 +112,27 @@ impl CommandContext<'_, '_> {
         let mut answer = JsonWriter::new_object();
         answer.add_flag("changed", changed);
         answer.add_text("conversation", &conversation);
-        match &deferred {
-            Some(deferred) => answer.add_object("debt", deferred.to_object(clock.clock)),
+        // What was just made is made again later, so nobody need ask at once.
+        let waits = end_reason.is_some_and(|reason| *reason != reason::PASS_LIMIT);
+        let shown = match deferred {
+            Some(deferred) if has_open => Some(show_remakes(deferred, waits, &clock)),
+            _ => deferred,
+        };
+        match shown {
+            Some(shown) => answer.add_object("debt", shown.to_object(clock.clock)),
             None => answer.add_null("debt"),
         }
-        let can_attempt =
-            deferred.is_some_and(|deferred| deferred.can_attempt(context_tokens, &clock));
+        let is_paused = deferred.is_some_and(|deferred| clock.is_ahead(deferred.next_attempt_at));
+        // What cannot be compacted can still be made again.
+        let can_attempt = deferred.is_some_and(|deferred| {
+            deferred.can_attempt(context_tokens, &clock) || (has_open && !is_paused)
+        });
         // A context over the budget does not wait for `next_attempt_at`.
         let is_pressing = decision.must
             && deferred.is_some_and(|deferred| deferred.exhausted_tokens != Some(context_tokens));
         answer.add_flag("drain", end_reason.is_none() && (can_attempt || is_pressing));
         answer.add_flag("must", decision.must);
+        answer.add_flag("paused", is_paused);
         answer.add_number("threshold", decision.threshold.into());
         answer.add_number("tokens", decision.tokens.into());
         if deferred_changed {
@@ -133,4 +143,32 @@ impl CommandContext<'_, '_> {
         }
         Ok(answer)
     }
+}
+
+/// Returns deferred compaction after an attempt that ended for this reason; `None`: no attempt.
+fn record_end(
+    deferred: DeferredCompaction,
+    end_reason: Option<&&str>,
+    context_tokens: u64,
+    clock: &ClockReading,
+) -> DeferredCompaction {
+    match end_reason {
+        Some(reason) if BACKOFF_REASONS.contains(reason) => deferred.with_failure(clock),
+        Some(reason) if EXHAUSTED_REASONS.contains(reason) => {
+            DeferredCompaction { exhausted_tokens: Some(context_tokens), ..deferred }
+        }
+        _ => deferred,
+    }
+}
+
+/// Returns deferred compaction as it is shown while summaries are to be made again: there is
+/// something to do, with `waits` from the age on from which a summary is made again.
+fn show_remakes(
+    deferred: DeferredCompaction,
+    waits: bool,
+    clock: &ClockReading,
+) -> DeferredCompaction {
+    let ready = if waits { clock.deadline_after(compaction::REMAKE_AGE_MS_MIN) } else { 0 };
+    let next_attempt_at = deferred.next_attempt_at.max(ready);
+    DeferredCompaction { next_attempt_at, exhausted_tokens: None, ..deferred }
 }

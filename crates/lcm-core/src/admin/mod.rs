@@ -17,6 +17,8 @@ mod import;
 mod listing;
 mod maintenance;
 mod prompts;
+mod resummarize;
+mod rewind;
 mod session;
 mod status;
 mod usage;

@@ -14,8 +14,8 @@ use crate::{
         head::{ConversationHead, LoadedHead},
         keys::{self, ConversationKeys},
         records::{
-            calibration::Calibration, focus::FocusBrief, model_breaker::ModelBreaker,
-            summary_counts::SummaryCounts, usage::UsageRecord,
+            calibration::Calibration, deferred::DeferredCompaction, focus::FocusBrief,
+            model_breaker::ModelBreaker, summary_counts::SummaryCounts, usage::UsageRecord,
         },
         session::SessionLifecycle,
         store_session::StoreSession,
@@ -42,7 +42,7 @@ impl ByteUsage {
     fn add_bytes(&mut self, kind: Option<char>, bytes: u64) {
         let slot = match kind {
             Some('m' | 'z' | 'd') => &mut self.packs,
-            Some('s' | 'u' | 'x') => &mut self.summaries,
+            Some('s' | 'u' | 'r' | 'x') => &mut self.summaries,
             Some('b') => &mut self.blobs,
             Some('j') => &mut self.journal,
             Some('i') => &mut self.identities,
@@ -118,6 +118,8 @@ struct ConversationDetails {
     usage: UsageRecord,
     life: SessionLifecycle,
     focus: Option<FocusBrief>,
+    /// Number of provisional summaries that will be made again.
+    provisional: u64,
 }
 
 /// Returns sizes, counts and costs of a conversation as JSON.
@@ -167,7 +169,8 @@ fn read_details(
     let scope = compaction::task::build_breaker_scope(call.config.summary_model.as_deref());
     let breakers = list_breakers(session, &scope)?;
     let life = SessionLifecycle::read(session, keys, head)?;
-    Ok(ConversationDetails { summaries, breakers, calibrations, usage, life, focus })
+    let provisional = compaction::count_open_summaries(session, call, head)?;
+    Ok(ConversationDetails { summaries, breakers, calibrations, usage, life, focus, provisional })
 }
 
 fn build_conversation_object(
@@ -201,7 +204,12 @@ fn build_conversation_object(
     object.add_object("context", context);
     object.add_text("conversation", &head.conversation);
     match &head.deferred {
-        Some(debt) => object.add_object("debt", debt.to_object(head.clock)),
+        Some(debt) => {
+            // A summary to be made again is something to do.
+            let exhausted_tokens = debt.exhausted_tokens.filter(|_| details.provisional == 0);
+            let shown = DeferredCompaction { exhausted_tokens, ..*debt };
+            object.add_object("debt", shown.to_object(head.clock));
+        }
         None => object.add_null("debt"),
     }
     object.add_optional_text("family", details.life.family.as_deref());
@@ -213,8 +221,13 @@ fn build_conversation_object(
     object.add_object("ledger", ledger);
     object.add_number("message_tokens", head.raw_tokens);
     object.add_number("messages", head.messages);
+    object.add_number("provisional", details.provisional);
     object.add_number("revision", head.revision);
     object.add_array("summaries", details.summaries);
+    match &head.system {
+        Some(slot) => object.add_object("system", slot.to_object()),
+        None => object.add_null("system"),
+    }
     object.add_object("usage", details.usage.to_object());
     object
 }

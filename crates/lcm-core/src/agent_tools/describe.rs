@@ -76,6 +76,8 @@ pub(super) fn describe(
     out.push('\n');
     let text = if id.starts_with("msg_") {
         describe_message(&mut fields, &id, &mut out)
+    } else if id.starts_with("sys_") {
+        describe_system(&mut fields, &id, &mut out)
     } else {
         describe_summary(&found, &mut fields, &id, invocation, &mut out)
     };
@@ -156,6 +158,21 @@ fn describe_message(fields: &mut JsonFields<'_>, id: &str, out: &mut String) -> 
         fields.take_text("trust"),
     ));
     fields.take_text("raw")
+}
+
+/// Writes the properties of a version of the system messages and returns its text.
+fn describe_system(fields: &mut JsonFields<'_>, id: &str, out: &mut String) -> String {
+    let newest = if fields.take_flag("newest") { ", the newest" } else { "" };
+    out.push_str(&format!(
+        "System messages {id}: version {}{newest}, {}, {} tokens\n",
+        fields.take_u64("version"),
+        fields.take_text("created_at"),
+        fields.take_u64("tokens"),
+    ));
+    if let Some(previous) = fields.take_optional_text("previous_id") {
+        out.push_str(&format!("The version before: {previous}\n"));
+    }
+    fields.take_text("text")
 }
 
 /// Writes the properties, sources and cost of a summary and returns its text.

@@ -224,6 +224,9 @@ fn format_match_line(
     if let Some(seq) = fields.take_optional_u64("seq") {
         line.push_str(&format!(" {} seq {seq}", fields.take_text("role")));
     }
+    if id.starts_with("sys_") {
+        line.push_str(" system");
+    }
     if let Some(byte) = byte {
         line.push_str(&format!(" line {} byte {byte}", fields.take_u64("line")));
     }

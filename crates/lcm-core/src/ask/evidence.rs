@@ -15,7 +15,10 @@ use crate::{
         head::LoadedHead,
         history::MessageHistory,
         read_scope::ReadLimits,
-        records::question::{ConversationShare, EvidencePassage, EvidenceSource},
+        records::{
+            question::{ConversationShare, EvidencePassage, EvidenceSource},
+            system_slot::parse_system_id,
+        },
         store_session::StoreSession,
         summary::{self, Summary},
     },
@@ -291,9 +294,12 @@ fn search_hits(
     for one in fields.take_list("matches") {
         let mut fields = JsonFields::new(&found, json::list_members(&found, one.span));
         let conversation = fields.take_text("conversation");
+        let id = fields.take_text("id");
         let what = match fields.take_optional_u64("seq") {
             Some(seq) => EvidenceSource::Message(seq),
-            None => EvidenceSource::Summary(summary::parse_summary_id(&fields.take_text("id"))?),
+            // System messages are instructions, and no evidence.
+            None if parse_system_id(&id).is_some() => continue,
+            None => EvidenceSource::Summary(summary::parse_summary_id(&id)?),
         };
         let time = time::parse(&fields.take_text("created_at")).unwrap_or(0);
         hits.push(EvidenceHit { conversation, source: what, time });

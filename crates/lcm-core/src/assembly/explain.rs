@@ -20,11 +20,13 @@ use lcm_text::{
     types::api,
 };
 
+/// Kind and reason of the system messages.
+const SYSTEM: &str = "system";
 /// Reason of a live message.
 const LIVE: &str = "live";
 
 impl AssemblyInput<'_> {
-    /// Explains every piece of the stored context, then the live messages.
+    /// Explains the system messages, every piece of the stored context, then the live messages.
     ///
     /// # Errors
     ///
@@ -35,7 +37,18 @@ impl AssemblyInput<'_> {
         pieces: &[ContextPiece],
         rendered: &RenderedContext,
     ) -> Result<Vec<api::AssembledItem>> {
-        let mut out = Vec::with_capacity(pieces.len() + self.pending.len());
+        let mut out = Vec::with_capacity(pieces.len() + self.pending.len() + 1);
+        if !self.system.texts.is_empty() {
+            out.push(api::AssembledItem {
+                id: self.system.name(),
+                kind: SYSTEM.into(),
+                included: true,
+                why: SYSTEM.into(),
+                tokens: int::saturate_tokens(self.system.tokens()),
+                seq_first: None,
+                seq_last: None,
+            });
+        }
         for piece in pieces {
             let tokens = self.count_piece_tokens(session, piece, rendered)?;
             out.push(self.explain_piece(piece, tokens, rendered));

@@ -84,12 +84,15 @@ fn draw_budget_bar(items: &[AssembledItem], budget: u64, out: &mut String) {
     }
     out.extend((drawn..BAR_WIDTH).map(|_| '.'));
     out.push_str(&format!("]  of {} tokens\n", int::format_with_thousands(budget)));
-    out.push_str("C condensed, L leaf, F brief, m messages, t fresh tail, + not stored\n");
+    out.push_str(
+        "S system, C condensed, L leaf, F brief, m messages, t fresh tail, + not stored\n",
+    );
 }
 
 /// Returns the letter of an item in the bar.
 fn item_letter(item: &AssembledItem) -> char {
     match item.kind.as_str() {
+        "system" => 'S',
         "condensed" => 'C',
         "leaf" => 'L',
         "focus" => 'F',

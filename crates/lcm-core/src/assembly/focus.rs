@@ -65,6 +65,7 @@ pub(super) fn replace_covered_summaries(
         bytes: int::to_u32(element.len()),
         seq_first: first.seq_first,
         seq_last: last.seq_last,
+        is_provisional: false,
     });
     items.retain(|item| covered(item).is_none());
     items.insert(index.min(items.len()), item);
@@ -87,6 +88,7 @@ mod tests {
             bytes,
             seq_first,
             seq_last,
+            is_provisional: false,
         })
     }
 

@@ -3,18 +3,68 @@
 //! [`super::assemble`] builds the input. Selection, rendering and the result read the input, and
 //! its methods count the protected tokens and the tokens that remain for other items.
 
-use alloc::{format, string::String};
+use alloc::{format, string::String, vec::Vec};
 
 use super::{focus::FocusElement, full_outputs::FullOutputs, pending::PendingMessage};
 use crate::storage::{
-    call::Call, context::ContextItem, fresh_tail::FreshTail, history::MessageHistory, summary,
+    call::Call,
+    context::ContextItem,
+    fresh_tail::FreshTail,
+    history::MessageHistory,
+    records::system_slot::{SystemText, format_system_id},
+    summary,
 };
-use lcm_text::config::BudgetPolicy;
+use lcm_text::{
+    base::error::{Error, Result},
+    config::BudgetPolicy,
+};
+
+/// Index of the place of a system message of the slot.
+pub(super) const SYSTEM_INDEX: usize = usize::MAX;
+/// Name of the system messages of a list that is not stored.
+const LIVE_SYSTEM: &str = "live-system";
+
+/// The system messages of a context.
+#[derive(Debug, Default)]
+pub(super) struct SystemPart {
+    pub(super) texts: Vec<SystemText>,
+    /// Id of the stored version; `None`: they are live.
+    pub(super) id: Option<[u8; 8]>,
+}
+
+impl SystemPart {
+    /// Returns the tokens of the messages.
+    pub(super) fn tokens(&self) -> u64 {
+        self.texts.iter().map(|text| u64::from(text.tokens)).sum()
+    }
+
+    /// Refuses system messages that exceed the budget alone.
+    ///
+    /// # Errors
+    ///
+    /// `limit-exceeded`.
+    pub(super) fn ensure_fits(&self, budget: u32) -> Result<()> {
+        let tokens = self.tokens();
+        if tokens <= u64::from(budget) {
+            return Ok(());
+        }
+        Err(Error::limit_exceeded(format_args!(
+            "the system messages must have at most {budget} tokens, the budget, got {tokens}; \
+             shorten them or raise `budget`"
+        )))
+    }
+
+    /// Returns the printed id of the version.
+    pub(super) fn name(&self) -> String {
+        self.id.map_or_else(|| LIVE_SYSTEM.into(), format_system_id)
+    }
+}
 
 /// The place of a summary, the focus brief, a stored message or a live message in a context.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) struct ItemPlace {
-    /// Index of the item; for a live message, the number of items.
+    /// Index of the item; for a live message, the number of items; for a system message of the
+    /// slot, [`SYSTEM_INDEX`].
     pub(super) index: usize,
     /// Seq of the message, or the first seq that the summary or brief covers. Live messages are
     /// numbered on from the newest stored message.
@@ -29,6 +79,8 @@ pub(super) struct AssemblyInput<'a> {
     pub(super) items: &'a [ContextItem],
     pub(super) tail: &'a FreshTail,
     pub(super) policy: &'a BudgetPolicy,
+    /// System messages, which precede the context.
+    pub(super) system: &'a SystemPart,
     /// Live messages, which end the context.
     pub(super) pending: &'a [PendingMessage],
     pub(super) focus: Option<&'a FocusElement>,
@@ -36,11 +88,12 @@ pub(super) struct AssemblyInput<'a> {
 }
 
 impl AssemblyInput<'_> {
-    /// Returns the tokens of the protected part: tail with its full tool outputs, pinned message,
-    /// brief and live messages.
+    /// Returns the tokens of the protected part: system messages, tail with its full tool outputs,
+    /// pinned message, brief and live messages.
     pub(super) fn protected_tokens(&self) -> u64 {
         let live = self.pending.iter().map(|live| u64::from(live.message.tokens)).sum::<u64>();
-        self.protected_item_tokens() + live + self.full_outputs.extra_tokens
+        let system = self.system.tokens();
+        self.protected_item_tokens() + system + live + self.full_outputs.extra_tokens
     }
 
     /// Returns the tokens of tail, pinned message and brief; large payloads count as references.
@@ -66,6 +119,7 @@ impl AssemblyInput<'_> {
             Some(ContextItem::Summary(_)) if self.is_focus(place.index) => self.focus_name().into(),
             Some(ContextItem::Summary(item)) => summary::format_summary_id(item.id),
             Some(_) => self.call.keys.message_id(place.seq),
+            None if place.index == SYSTEM_INDEX => self.system.name(),
             None => format!("live-{}", place.seq.saturating_sub(self.history.head.messages)),
         }
     }

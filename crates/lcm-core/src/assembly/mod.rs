@@ -4,10 +4,10 @@
 //! for a model, with counts and warnings. The export `assemble` is its only caller. Assembly writes
 //! nothing to the store.
 //!
-//! The protected part is always included: the fresh tail, the pinned message, the focus brief and
-//! the live messages. An eviction policy selects the older items. The rendered context is counted
-//! in its dialect; while it exceeds the budget, fewer items are selected. An array for a provider
-//! is checked at the end: messages that the provider would refuse are removed.
+//! The protected part is always included: the system messages, the fresh tail, the pinned message,
+//! the focus brief and the live messages. An eviction policy selects the older items. The rendered
+//! context is counted in its dialect; while it exceeds the budget, fewer items are selected. An
+//! array for a provider is checked at the end: messages that the provider would refuse are removed.
 
 mod dialect;
 mod element_chain;
@@ -38,13 +38,17 @@ use crate::storage::{
     head::LoadedHead,
     history::MessageHistory,
     record_key::RecordReads,
-    records::{calibration, focus::FocusBrief},
+    records::{
+        calibration,
+        focus::FocusBrief,
+        system_slot::{self, SystemText},
+    },
     session::{self as session_rules, PolicyRequest},
     store_session::StoreSession,
 };
 use eviction_policy::EvictionPlan;
 use full_outputs::FullOutputs;
-use input::AssemblyInput;
+use input::{AssemblyInput, SystemPart};
 use lcm_text::{
     base::{
         error::{Error, Result},
@@ -125,6 +129,8 @@ pub(crate) fn assemble(
     let history = MessageHistory::new(call, head);
     let mut items = select::load_items(session, &history, &policy)?;
     let live = pending::read_pending(dialect, &options.live_messages, head, &items)?;
+    let system = read_system(session, &history, live.system)?;
+    system.ensure_fits(policy.budget)?;
     let mut focus = None;
     if !config.enabled {
         // A disabled engine ignores its summaries: the context is selected from raw messages only.
@@ -140,7 +146,8 @@ pub(crate) fn assemble(
         items: &items,
         tail: &tail,
         policy: &policy,
-        pending: &live,
+        system: &system,
+        pending: &live.messages,
         focus: focus.as_ref(),
         full_outputs: FullOutputs::default(),
     };
@@ -155,6 +162,22 @@ pub(crate) fn assemble(
         rendered.write_cache_marks(&result.prefix.breakpoints);
     }
     Ok(AssembledContext { messages_json: rendered.into_cached_json(cache), ..result })
+}
+
+/// Returns the system messages of the context: live ones, or else the newest version.
+fn read_system(
+    session: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    live: Vec<SystemText>,
+) -> Result<SystemPart> {
+    if !live.is_empty() {
+        return Ok(SystemPart { texts: live, id: None });
+    }
+    let Some(version) = system_slot::read_newest(session, history)? else {
+        return Ok(SystemPart::default());
+    };
+    let texts = version.read_texts(session, history)?;
+    Ok(SystemPart { texts, id: history.head.system.map(|slot| slot.id) })
 }
 
 /// The options in `extra-json`.

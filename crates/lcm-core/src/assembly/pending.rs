@@ -6,13 +6,18 @@
 use alloc::{string::String, vec::Vec};
 use lcm_text::message::batch_limit;
 
-use crate::storage::{context::ContextItem, head::ConversationHead, message_mark::MessageMark};
+use crate::storage::{
+    context::ContextItem,
+    head::ConversationHead,
+    message_mark::MessageMark,
+    records::system_slot::{self, SystemText},
+};
 use lcm_text::{
     base::{
         error::{Error, Result},
         int,
     },
-    message::{self, ParsedMessage},
+    message::{self, ParsedMessage, meaning},
     types::api::Dialect,
 };
 
@@ -22,6 +27,15 @@ use lcm_text::{
 pub(super) struct PendingMessage {
     pub(super) raw: String,
     pub(super) message: ParsedMessage,
+}
+
+/// The live messages that are not stored.
+#[derive(Debug)]
+pub(super) struct LiveMessages {
+    /// The system messages with which they begin, if these take the place of the stored ones; else
+    /// empty.
+    pub(super) system: Vec<SystemText>,
+    pub(super) messages: Vec<PendingMessage>,
 }
 
 /// Parses the live messages and returns those that are not stored. Failed turns without content are
@@ -36,9 +50,46 @@ pub(super) fn read_pending(
     list: &[String],
     head: &ConversationHead,
     items: &[ContextItem],
-) -> Result<Vec<PendingMessage>> {
+) -> Result<LiveMessages> {
+    let mut out = parse_live(dialect, list)?;
+    // A withdrawn message is in no context: a live copy of it counts as not stored.
+    let withdrawn = || items.iter().filter(|item| matches!(item, ContextItem::Withdrawn { .. }));
+    let is_withdrawn = |seq: u64| {
+        withdrawn().rev().any(|item| (item.seq_first()..=item.seq_last()).contains(&seq))
+    };
+    let seq_first = head.messages + 1 - int::to_u64(head.recent_marks.len());
+    let known = (seq_first..).zip(&head.recent_marks).filter(|(seq, _)| !is_withdrawn(*seq));
+    let known: Vec<MessageMark> = known.map(|(_, mark)| *mark).collect();
+    let mut lead = system_slot::count_leading(out.iter().map(|live| live.message.role));
+    if lead == out.len() && system_slot::is_begun(head) {
+        lead = 0;
+    }
+    let mut rest = out.split_off(lead);
+    let marks: Vec<MessageMark> =
+        rest.iter().map(|live| MessageMark::from_message(&live.raw, &live.message)).collect();
+    let stored = count_stored(&rest, &marks, &known);
+    rest.drain(..stored);
+    let said: Vec<_> =
+        out.iter().map(|live| meaning::hash_parts(&live.raw, &live.message)).collect();
+    let id = system_slot::hash_version(said.iter().map(Vec::as_slice));
+    if head.system.is_some_and(|slot| slot.id == id) {
+        out.clear();
+    }
+    // As in `append`: at the beginning of other messages they are messages of the sequence.
+    if stored == 0 && system_slot::is_begun(head) {
+        out.append(&mut rest);
+        return Ok(LiveMessages { system: Vec::new(), messages: out });
+    }
+    let system = out.into_iter().map(|live| SystemText {
+        dialect: live.message.dialect,
+        tokens: live.message.tokens,
+        raw: live.raw,
+    });
+    Ok(LiveMessages { system: system.collect(), messages: rest })
+}
+
+fn parse_live(dialect: Dialect, list: &[String]) -> Result<Vec<PendingMessage>> {
     let mut out = Vec::new();
-    let mut marks = Vec::new();
     let list = batch_limit::take_fitting(list, false).map_err(|error| {
         let message = error.message.replace("`messages", "`live_messages");
         Error::new(error.code, message)
@@ -49,19 +100,9 @@ pub(super) fn read_pending(
             Error::new(error.code, format_args!("live_messages[{index}]: {message}"))
         })?;
         if !message.is_failed_and_empty {
-            marks.push(MessageMark::from_message(raw, &message));
             out.push(PendingMessage { raw: raw.clone(), message });
         }
     }
-    // A withdrawn message is in no context: a live copy of it counts as not stored.
-    let withdrawn = || items.iter().filter(|item| matches!(item, ContextItem::Withdrawn { .. }));
-    let is_withdrawn = |seq: u64| {
-        withdrawn().rev().any(|item| (item.seq_first()..=item.seq_last()).contains(&seq))
-    };
-    let seq_first = head.messages + 1 - int::to_u64(head.recent_marks.len());
-    let known = (seq_first..).zip(&head.recent_marks).filter(|(seq, _)| !is_withdrawn(*seq));
-    let known: Vec<MessageMark> = known.map(|(_, mark)| *mark).collect();
-    out.drain(..count_stored(&out, &marks, &known));
     Ok(out)
 }
 

@@ -3,14 +3,14 @@
 //! In: the selection and the live messages. Out: a [`RenderedContext`]. In the dialect `lcm`, a
 //! message that came in `lcm` is written byte for byte, or as its placeholder. Any other message is
 //! converted, and a summary becomes a user message that holds its element. The dialects of the
-//! providers are in [`dialect`]. Leading system messages are returned beside the array.
+//! providers are in [`dialect`]. The system messages of the slot are returned beside the array.
 
 use alloc::{borrow::Cow, rc::Rc, string::String, vec::Vec};
 
 use super::{
     dialect::{self, EntryOrigin, EntryText, RenderEntry},
     element_hashes::ElementHasher,
-    input::{AssemblyInput, ItemPlace},
+    input::{AssemblyInput, ItemPlace, SYSTEM_INDEX},
     pending::PendingMessage,
     render_cache::RenderCache,
     rendered_context::RenderedContext,
@@ -25,7 +25,7 @@ use crate::storage::{
 use lcm_text::{
     base::{error::Result, json, tokens},
     config::Config,
-    message::{self, ParsedMessage, Part, Role},
+    message::{self, ParsedMessage, Role},
     summary::transcript::{self, SummaryElement},
     types::api::Dialect,
 };
@@ -53,17 +53,14 @@ pub(super) fn render(
         out: RenderedContext::new(dialect, capacity),
         entries: Vec::new(),
         hasher,
-        is_leading: true,
     };
+    renderer.push_system_messages();
     for (index, item) in input.items.iter().enumerate() {
         match item {
             ContextItem::Summary(summary) if choice.has_summary(index) => {
-                renderer.is_leading = false;
                 renderer.add_summary(session, cache, index, summary)?;
             }
-            ContextItem::Summary(_) => renderer.is_leading = false,
-            // A new session begins behind withdrawn messages: its system messages may lead.
-            ContextItem::Withdrawn { .. } => {}
+            ContextItem::Summary(_) | ContextItem::Withdrawn { .. } => {}
             ContextItem::Run(run) => renderer.add_run(session, choice, index, run)?,
         }
     }
@@ -76,7 +73,6 @@ pub(super) fn render(
 /// The content of a message to write.
 struct MessageContent<'a> {
     raw: &'a str,
-    parts: &'a [Part],
     role: Role,
     tokens: u32,
 }
@@ -88,9 +84,6 @@ struct ContextRenderer<'a> {
     /// Entries of the array for a provider; empty in the dialect `lcm`.
     entries: Vec<RenderEntry>,
     hasher: ElementHasher,
-    /// Whether the context so far has only system messages, all of them selected. Withdrawn
-    /// messages do not count.
-    is_leading: bool,
 }
 
 impl ContextRenderer<'_> {
@@ -149,11 +142,7 @@ impl ContextRenderer<'_> {
         run: &MessageRun,
     ) -> Result<()> {
         let is_in_run = |seq: u64| run.seq_first <= seq && seq <= run.seq_last;
-        let mut next = run.seq_first;
         for range in choice.ranges.iter().filter(|range| is_in_run(range.seq_first)) {
-            // A system message behind an omitted message is not a leading one.
-            self.is_leading &= range.seq_first == next;
-            next = range.seq_last + 1;
             let history = self.input.history;
             let messages = history.read_messages(session, range.seq_first, range.seq_last)?;
             history.prefetch_texts(session, &messages)?;
@@ -161,7 +150,6 @@ impl ContextRenderer<'_> {
                 self.add_message(session, index, message)?;
             }
         }
-        self.is_leading &= next > run.seq_last;
         Ok(())
     }
 
@@ -182,11 +170,8 @@ impl ContextRenderer<'_> {
             (raw, stored.rendered_content().1, stored.tokens)
         };
         let (role, place) = (stored.role, ItemPlace { index, seq });
-        self.is_leading &= role == Role::System;
-        let content = MessageContent { raw: &raw, parts, role, tokens };
-        if self.is_leading {
-            self.push_system_message(place, &content);
-        } else if self.is_lcm() {
+        if self.is_lcm() {
+            let content = MessageContent { raw: &raw, role, tokens };
             let record = (!is_full).then_some(&stored);
             self.push_message(place, dialect, &content, record);
         } else {
@@ -203,11 +188,7 @@ impl ContextRenderer<'_> {
     /// Adds a live message.
     fn add_live_message(&mut self, place: ItemPlace, live: &PendingMessage) {
         let ParsedMessage { role, parts, tokens, .. } = &live.message;
-        let content = MessageContent { raw: &live.raw, parts, role: *role, tokens: *tokens };
-        self.is_leading &= *role == Role::System;
-        if self.is_leading {
-            self.push_system_message(place, &content);
-        } else if self.is_lcm() {
+        if self.is_lcm() {
             self.out.push_json(&live.raw);
             let hash = self.hasher.hash_text(&live.raw);
             self.out.push_element(place, hash, u64::from(*tokens));
@@ -264,11 +245,14 @@ impl ContextRenderer<'_> {
         self.out.push_element(place, hash, u64::from(tokens));
     }
 
-    /// Appends the text of a leading system message.
-    fn push_system_message(&mut self, place: ItemPlace, content: &MessageContent<'_>) {
-        let text = join_system_text(content);
-        let hash = self.hasher.hash_text(&text);
-        self.out.push_system_text(place, &text, hash, u64::from(content.tokens));
+    /// Appends the texts of the system messages, which are beside the array.
+    fn push_system_messages(&mut self) {
+        for (seq, text) in (1..).zip(&self.input.system.texts) {
+            let said = text.read_said();
+            let hash = self.hasher.hash_text(&said);
+            let place = ItemPlace { index: SYSTEM_INDEX, seq };
+            self.out.push_system_text(place, &said, hash, u64::from(text.tokens));
+        }
     }
 
     /// Renders the entries, closes the array, and caches the hashes.
@@ -290,17 +274,4 @@ fn choose_summary_markup(config: &Config) -> fn(&SummaryElement<'_>) -> String {
         true => transcript::render_summary_plain,
         false => transcript::render_summary_xml,
     }
-}
-
-/// Joins the texts of a system message by line breaks.
-fn join_system_text(content: &MessageContent<'_>) -> String {
-    let texts: Vec<_> = content
-        .parts
-        .iter()
-        .filter_map(|part| match part {
-            Part::Text { text } => Some(json::text(content.raw, *text)),
-            _ => None,
-        })
-        .collect();
-    texts.join("\n")
 }

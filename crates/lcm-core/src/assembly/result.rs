@@ -7,7 +7,7 @@ use alloc::{format, string::String, vec::Vec};
 
 use super::{
     explain_text,
-    input::{AssemblyInput, ItemPlace},
+    input::{AssemblyInput, ItemPlace, SYSTEM_INDEX},
     pieces,
     rendered_context::RenderedContext,
     select::ContextChoice,
@@ -67,7 +67,9 @@ impl AssemblyInput<'_> {
     /// Warns that the stored context exceeds the compaction threshold; `None`: the context does
     /// not, or the engine is disabled.
     fn debt_warning(&self) -> Option<String> {
-        let (tokens, threshold) = (self.history.head.context.tokens, self.policy.threshold);
+        let head = self.history.head;
+        let tokens = head.context.tokens + head.system_tokens();
+        let threshold = self.policy.threshold;
         (tokens > u64::from(threshold) && self.call.config.enabled).then(|| {
             format!(
                 "debt-pending: the stored context has {tokens} tokens, the threshold is {threshold}"
@@ -83,11 +85,19 @@ impl AssemblyInput<'_> {
             return None;
         }
         let is_live = |place: ItemPlace| place.index == self.items.len();
-        let is_tail = |place: ItemPlace| !is_live(place) && place.seq >= self.tail.seq_first;
+        let is_tail =
+            |place: ItemPlace| place.index < self.items.len() && place.seq >= self.tail.seq_first;
         let pin = self.tail.pinned.map(|pin| pin.seq);
+        let is_system = |place: ItemPlace| place.index == SYSTEM_INDEX;
         let parts = [
+            ("system messages", rendered.count_tokens_of(&is_system)),
             ("focus brief", rendered.count_tokens_of(&|place| self.is_focus(place.index))),
-            ("pinned message", rendered.count_tokens_of(&|place| Some(place.seq) == pin)),
+            (
+                "pinned message",
+                rendered.count_tokens_of(&|place| {
+                    place.index < self.items.len() && Some(place.seq) == pin
+                }),
+            ),
             ("fresh tail", rendered.count_tokens_of(&is_tail)),
             ("live messages", rendered.count_tokens_of(&is_live)),
         ];

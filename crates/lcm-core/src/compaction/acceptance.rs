@@ -8,8 +8,8 @@ use alloc::{string::String, vec::Vec};
 use crate::storage::summary::{OFFLINE_MODEL, StoredFinish, StoredLevel};
 use lcm_text::{
     base::{limits, tokens},
-    summary::{offline_summary, transcript, verify},
-    types::model::{Completion, Finish, Level},
+    summary::{blank_answer, offline_summary, prompts, transcript, verify},
+    types::model::{Completion, CompletionRequest, Finish, Level, Purpose},
 };
 
 use super::{
@@ -64,7 +64,7 @@ impl RejectionRule {
     pub(crate) const fn warning_text(self) -> &'static str {
         match self {
             Self::Refusal => "answer-rejected: refusal: the model refused to summarise",
-            Self::Blank => "answer-rejected: blank: the answer has no text beside its reasoning",
+            Self::Blank => "answer-rejected: blank: the answer says nothing about the material",
             Self::TooLarge => {
                 "answer-rejected: too-large: the answer is not smaller than its sources"
             }
@@ -89,15 +89,17 @@ pub(crate) struct AcceptedText {
 
 impl AcceptedText {
     /// Returns the answer to store: this text, with `level` and the model and finish of the
-    /// completion.
+    /// completion. `is_provisional`: no configured model wrote the text.
     pub(crate) fn into_answer(
         self,
         level: StoredLevel,
         completion: &Completion,
+        is_provisional: bool,
     ) -> SettledAnswer<'_> {
         let Self { text, capped, findings } = self;
         let finish = Some(StoredFinish::from(completion.finish));
-        SettledAnswer { text, capped, findings, level, model: &completion.model, finish }
+        let model = &completion.model;
+        SettledAnswer { text, capped, findings, level, model, finish, is_provisional }
     }
 }
 
@@ -139,7 +141,12 @@ pub(crate) fn judge_completion(
     if completion.finish == Finish::Refusal {
         return CompletionVerdict::fall_back(RejectionRule::Refusal);
     }
-    if stripped.trim().is_empty() {
+    let told = [prompts::SYSTEM_TEXT, task.prompt_template().built_in_text()];
+    // What the engine's own summariser extracts from short material may be a line of it.
+    let is_model = completion.model != OFFLINE_MODEL;
+    if stripped.trim().is_empty()
+        || (is_model && blank_answer::says_nothing(&stripped, &told, &gathered.text))
+    {
         return CompletionVerdict::fall_back(RejectionRule::Blank);
     }
     let too_large = u64::from(tokens::estimate(&stripped)) >= gathered.tokens;
@@ -153,6 +160,26 @@ pub(crate) fn judge_completion(
         }
         _ => judge_findings(task, completion, gathered),
     }
+}
+
+/// Returns why another model should be asked for a summary, `blank` or `cut-off`; `None`: the
+/// answer is worth applying, or the request is for no summary.
+pub(crate) fn find_answer_fault(
+    request: &CompletionRequest,
+    completion: &Completion,
+) -> Option<&'static str> {
+    let is_summary = matches!(request.purpose, Purpose::Leaf | Purpose::Condensed);
+    if !is_summary || completion.model == OFFLINE_MODEL || completion.finish == Finish::Refusal {
+        return None;
+    }
+    let stripped = transcript::strip_reasoning(&completion.text);
+    let (instruction, material) = prompts::split_instruction(&request.prompt);
+    let told = [request.system.as_str(), instruction];
+    if stripped.trim().is_empty() || blank_answer::says_nothing(&stripped, &told, material) {
+        return Some("blank");
+    }
+    let is_cut = completion.finish == Finish::Length && request.level == Level::Normal;
+    is_cut.then_some("cut-off")
 }
 
 /// Accepts the text that would be stored if the verifier has no findings, or if the offline
@@ -188,4 +215,59 @@ fn retry_or_fall_back(
         return CompletionVerdict::Fallback { rule, findings };
     }
     CompletionVerdict::Retry { rule, level, findings }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lcm_text::summary::prompts::{Prompt, PromptInput};
+
+    const MATERIAL: &str = "[2026-11-25 10:00 user]\nPlease move the parser into its own crate \
+                            today.\n[2026-11-25 10:01 assistant]\nI moved it, and every test passes \
+                            again.\n[2026-11-25 10:02 user]\nThen publish the crate, and write a \
+                            changelog entry about it for the next release, please.";
+
+    /// Goal: what the model was told is no summary, wherever it stands in the request. Method:
+    /// answers with each line of a built prompt.
+    #[test]
+    fn each_line_of_a_request_is_a_blank_answer() {
+        let Prompt { system, prompt } = prompts::build(&PromptInput {
+            purpose: Purpose::Leaf,
+            depth: 0,
+            level: Level::Normal,
+            tokens_target: 40,
+            task: None,
+            source: MATERIAL,
+            source_tokens: 60,
+            previous: None,
+            instructions: "",
+            findings: None,
+        });
+        let request = CompletionRequest {
+            id: "task".into(),
+            purpose: Purpose::Leaf,
+            level: Level::Normal,
+            system: system.clone(),
+            prompt: prompt.clone(),
+            input_tokens: 1,
+            output_tokens_max: 1,
+            temperature_permille: 0,
+            model: None,
+        };
+        let judge = |text: &str, finish| {
+            let model = "m".into();
+            let completion =
+                Completion { text: text.into(), finish, model, input_tokens: 0, output_tokens: 0 };
+            find_answer_fault(&request, &completion)
+        };
+        let (before, _) = prompt.split_once("<source>").unwrap();
+        let is_long = |line: &&str| line.split(' ').count() > 5;
+        for line in system.lines().chain(before.lines()).filter(is_long) {
+            assert_eq!(judge(line, Finish::Stop), Some("blank"), "{line}");
+        }
+        assert_eq!(judge("I moved it, and every test passes again.", Finish::Stop), Some("blank"));
+        let said = "The parser is its own crate; publish it with a changelog entry.";
+        assert_eq!(judge(said, Finish::Stop), None);
+        assert_eq!(judge(said, Finish::Length), Some("cut-off"));
+    }
 }

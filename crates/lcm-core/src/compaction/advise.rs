@@ -27,9 +27,10 @@ use lcm_text::{
 };
 
 use super::{
+    extra::build_model_option,
     goal::derive_goal,
     planner::{Planner, PlannerInput},
-    setup::{CompactionSetup, build_model_option},
+    setup::CompactionSetup,
     sweep::SweepToken,
 };
 
@@ -159,7 +160,7 @@ pub(crate) fn advise(
     let loaded = setup.loaded.require_existing()?;
     let head = &loaded.head;
     let usage = UsageRecord::read(session, call.keys)?;
-    let sweep = SweepToken::start(head.context.tokens, options.observed_tokens);
+    let sweep = SweepToken::start(head, options.observed_tokens);
     let goal = derive_goal(head, &policy, options, &sweep);
     let planner = Planner::open(session, PlannerInput { call, head, policy, goal }, 1)?;
     let state = ContextTokens {

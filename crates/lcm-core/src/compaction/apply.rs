@@ -8,21 +8,16 @@
 //! configuration defines injected text. What follows a rejected answer or a failed model also
 //! depends on [`ApplyOptions`], the spend limits, the breaker, the prompt overrides and the clock.
 
-use crate::storage::{
-    call::Call,
-    records::calibration::CalibratedModel,
-    store_session::StoreSession,
-    summary::{self, StoredLevel},
-};
+use crate::storage::{call::Call, store_session::StoreSession, summary::StoredLevel};
 use lcm_text::{
     base::error::Result,
     types::{
         api::{ApplyOptions, ApplyOutcome, ApplyStatus},
-        model::{Completion, CompletionErrorCode, CompletionResult},
+        model::{Completion, CompletionResult},
     },
 };
 
-use super::{acceptance, settlement::TaskSettlement, task::SummaryTask};
+use super::{acceptance, extra::CompactionExtra, settlement::TaskSettlement, task::SummaryTask};
 
 /// Settles the answer to a request: commits a summary, records a rejected answer or a failure of
 /// the model, or finds that the answer came too late.
@@ -41,16 +36,19 @@ pub(crate) fn apply(
     options: &ApplyOptions,
 ) -> Result<ApplyOutcome> {
     let task = SummaryTask::parse(request_id)?;
-    let (model, _) = CalibratedModel::from_options(call.keys, options.extra_json.as_deref())?;
+    let CompactionExtra { model, is_stand_in, .. } =
+        CompactionExtra::read(call, options.extra_json.as_deref())?;
     let expected = match answer {
         CompletionResult::Done(completion) => Some(compute_summary_id(&task, completion)),
         CompletionResult::Failed(_) => None,
     };
-    let settlement = TaskSettlement::open(session, call, task, expected)?;
+    let mut settlement = TaskSettlement::open(session, call, task, expected)?;
+    settlement.is_stand_in = is_stand_in;
     if let Some((id, record)) = settlement.committed_summary() {
         let mut outcome = settlement.build_outcome(ApplyStatus::Committed, "", Some(*id));
         outcome.capped = record.capped;
         outcome.level = record.shown_level().into();
+        outcome.provisional = record.is_provisional();
         return Ok(outcome);
     }
     let mut fallback_over = options.fallback_over_tokens;
@@ -64,8 +62,10 @@ pub(crate) fn apply(
     let completion = match answer {
         CompletionResult::Done(completion) => Some(completion),
         CompletionResult::Failed(failure) => {
-            let is_too_long = failure.code == CompletionErrorCode::ContextTooLong;
-            if !is_too_long && !is_over {
+            let is_refused = settlement.task.is_refused_by(failure.code);
+            // A provisional summary stays as it is while the model fails.
+            let falls_back = is_over && settlement.task.replaced_id().is_none();
+            if !is_refused && !falls_back {
                 // The commit of an earlier equal call may have shrunk the context below the bound.
                 if options.fallback_over_tokens.is_some()
                     && let Some(outcome) = settlement.find_committed_fallback(session)?
@@ -83,6 +83,5 @@ pub(crate) fn apply(
 /// Computes the id that the summary has if the answer is accepted.
 fn compute_summary_id(task: &SummaryTask, completion: &Completion) -> [u8; 8] {
     let text = acceptance::clean_answer(task, completion).text;
-    let level = StoredLevel::from(task.level);
-    summary::summary_id(&task.sources_hash, task.prompt_version, level, &text)
+    task.identify_summary(StoredLevel::from(task.level)).compute_id(&text)
 }

@@ -71,7 +71,7 @@ pub(crate) fn evaluate(
     let closed = session_rules::find_skip_reason(session, call, head, None)?.or(archived);
     // Of a conversation that may be new nothing is due before it exists.
     let exists = setup.loaded.bytes.is_some();
-    let sweep = SweepToken::start(head.context.tokens, setup.options.observed_tokens);
+    let sweep = SweepToken::start(head, setup.options.observed_tokens);
     let mut goal = derive_goal(head, &setup.policy, &setup.options, &sweep);
     if !exists {
         goal.current = 0;

@@ -16,7 +16,8 @@ use super::sweep::SweepToken;
 pub(crate) struct CompactionGoal {
     /// Compaction is due above this many tokens; in mode `until-under` from this many tokens on.
     pub(super) due_above: u64,
-    /// Tokens that the decision compares: the stored or the observed tokens, whichever are more.
+    /// Tokens that the decision compares: the stored tokens with those of the system messages, or
+    /// the observed tokens, whichever are more.
     pub(super) current: u64,
     /// Tokens to which the stored context must shrink; with `is_inclusive`, it must be under the
     /// target.
@@ -34,7 +35,7 @@ pub(crate) fn derive_goal(
     options: &CompactionOptions,
     sweep: &SweepToken,
 ) -> CompactionGoal {
-    let stored = head.context.tokens;
+    let stored = head.context.tokens + head.system_tokens();
     let observed = u64::from(options.observed_tokens.unwrap_or(0));
     let current = stored.max(observed);
     let threshold = u64::from(policy.threshold);

@@ -11,6 +11,7 @@ use alloc::{string::String, vec::Vec};
 use crate::storage::{
     call::Call,
     changes::Changes,
+    clock::ClockReading,
     context::ContextItem,
     head::{ConversationHead, JournalAction, LoadedHead},
     history::MessageHistory,
@@ -22,10 +23,11 @@ use crate::storage::{
 use lcm_text::{
     base::{error::Result, int},
     config::BudgetPolicy,
-    types::api::{CompactionMode, CompactionOptions, PlanResult, PlanStatus},
+    types::api::{CompactionMode, CompactionOptions, PlanResult, PlanStatus, Timestamp},
 };
 
 use super::{
+    extra::PlanScope,
     goal::{CompactionGoal, derive_goal},
     planner::{PlannedTask, Planner, PlannerInput, TaskSearch},
     reason, request,
@@ -37,6 +39,9 @@ use super::{
 
 /// Most requests of one plan, whatever the caller asks for.
 const REQUESTS_MAX: u32 = 64;
+
+/// Most remakes of one sweep, so that the model that works again is not asked for all at once.
+const REMAKES_MAX: u32 = 16;
 
 /// Proposes the next tasks as completion requests, and leases them if the caller asks for a lease.
 ///
@@ -97,7 +102,7 @@ pub(crate) enum PlanDecision {
 
 impl PlanDecision {
     /// Returns the decision that there is no task, without a token to continue.
-    fn end_with(status: PlanStatus, reason: &'static str) -> Self {
+    pub(super) fn end_with(status: PlanStatus, reason: &'static str) -> Self {
         Self::Ended(PlanEnd { status, reason, sweep: String::new() })
     }
 }
@@ -131,12 +136,11 @@ pub(crate) fn decide_next(
     budget: u32,
     options: &CompactionOptions,
 ) -> Result<(LoadedHead, PlanDecision)> {
-    let config = call.config;
     let mut reads = RecordReads::default();
-    let scope = task::build_breaker_scope(config.summary_model.as_deref());
+    let scope = task::build_breaker_scope(call.config.summary_model.as_deref());
     let breaker = reads.add_record(ModelBreaker::key(&scope));
     let setup = CompactionSetup::open(session, call, budget, options, reads)?;
-    let CompactionSetup { loaded, values, policy, options, .. } = setup;
+    let CompactionSetup { loaded, values, policy, options, scope, remakes_max, .. } = setup;
     let (policy, options) = (policy.with_reserve(0), &options);
     let given = SweepToken::parse(options.sweep.as_deref())?;
     let skipped = session_rules::find_skip_reason(session, call, &loaded.head, None)?;
@@ -146,49 +150,74 @@ pub(crate) fn decide_next(
     }
     session_rules::ensure_not_archived(session, &loaded.head)?;
     let stored = loaded.head.context.tokens;
-    let sweep = given.unwrap_or(SweepToken::start(stored, options.observed_tokens));
+    let mut sweep = given.unwrap_or(SweepToken::start(&loaded.head, options.observed_tokens));
     let goal = derive_goal(&loaded.head, &policy, options, &sweep);
     let is_incremental = options.mode == CompactionMode::Incremental;
     let is_start = given.is_none() && !options.force;
-    if !config.enabled {
+    if !call.config.enabled {
         let end = PlanDecision::end_with(PlanStatus::NothingDue, reason::DISABLED);
         return Ok((loaded, end));
     }
-    if is_start && !is_incremental && !goal.is_due() {
+    let is_idle = is_start && !is_incremental && !goal.is_due();
+    // Provisional summaries are made again below the threshold, too.
+    sweep.is_remake |= is_idle || scope != PlanScope::All;
+    if sweep.is_remake && loaded.head.context.provisional == 0 {
         return Ok((loaded, nothing_due()));
     }
     let breaker = values.decode(&breaker)?.unwrap_or_default();
     let clock = loaded.read_clock(call.now)?;
-    let is_paused = clock.is_ahead(loaded.head.ledger.paused_until);
-    if !options.force && (is_paused || breaker.is_open(call.now)) {
-        let reason = if is_paused { reason::SPEND_LIMIT } else { reason::BREAKER_OPEN };
+    if let Some(reason) = find_pause(&loaded.head, &breaker, &clock, call.now)
+        && !options.force
+    {
         return Ok((loaded, PlanDecision::end_with(PlanStatus::Stopped, reason)));
     }
-    let sweep = match apply_limits(sweep, &goal, &policy, options, stored) {
-        Ok(sweep) => sweep,
-        Err(end) => return Ok((loaded, PlanDecision::Ended(end))),
-    };
-    let passes_left = policy.sweep_passes_max.saturating_sub(sweep.passes);
+    let mut passes_left = REQUESTS_MAX;
+    if !sweep.is_remake {
+        sweep = match apply_limits(sweep, &goal, &policy, options, stored) {
+            Ok(sweep) => sweep,
+            Err(end) => return Ok((loaded, PlanDecision::Ended(end))),
+        };
+        passes_left = policy.sweep_passes_max.saturating_sub(sweep.passes);
+    }
     let count = options.requests_max.clamp(1, REQUESTS_MAX).min(passes_left);
-    let mut search = TaskSearch::new(int::to_usize(u64::from(count)), clock);
+    let remakes_left = count_remakes_left(&scope, remakes_max, &sweep);
+    let mut search = TaskSearch::new(int::to_usize(count.into()), remakes_left, scope, clock);
     let input = PlannerInput { call, head: &loaded.head, policy, goal };
     let planner = Planner::open(session, input, search.count)?;
-    let planned = if is_incremental {
-        if is_start && !planner.eligible_raw().is_due() {
-            return Ok((loaded, nothing_due()));
-        }
-        planner.plan_increment(session, sweep.passes, &mut search)?
-    } else {
-        planner.plan_tasks(session, &mut search)?
+    if is_incremental && is_start && !planner.eligible_raw().is_due() {
+        sweep.is_remake = true;
+    }
+    let planned = match is_incremental {
+        _ if sweep.is_remake => planner.plan_remakes(session, &mut search)?,
+        true => planner.plan_increment(session, sweep.passes, &mut search)?,
+        false => planner.plan_tasks(session, &mut search)?,
     };
     if planned.is_empty() {
-        let reason = planner.end_reason(&search);
-        return Ok((loaded, PlanDecision::end_with(PlanStatus::NothingDue, reason)));
+        let end = planner.decide_end(&search, &sweep);
+        return Ok((loaded, end));
     }
-    let passes = sweep.passes.saturating_add(int::to_u32(planned.len()));
-    let sweep = SweepToken { passes, ..sweep };
+    let sweep = sweep.with_planned(&planned);
     let items = planner.into_items();
     Ok((loaded, PlanDecision::Tasks(PlannedTasks { items, planned, sweep })))
+}
+
+/// Returns why no model is asked now; `None`: models may be asked.
+fn find_pause(
+    head: &ConversationHead,
+    breaker: &ModelBreaker,
+    clock: &ClockReading,
+    now: Timestamp,
+) -> Option<&'static str> {
+    if clock.is_ahead(head.ledger.paused_until) {
+        return Some(reason::SPEND_LIMIT);
+    }
+    breaker.is_open(now).then_some(reason::BREAKER_OPEN)
+}
+
+/// Returns how many remakes the sweep may still make. A caller who asks for remakes gets all.
+fn count_remakes_left(scope: &PlanScope, remakes_max: Option<u32>, sweep: &SweepToken) -> usize {
+    let usual = if *scope == PlanScope::All { REMAKES_MAX } else { u32::MAX };
+    int::to_usize(remakes_max.unwrap_or(usual).saturating_sub(sweep.remakes).into())
 }
 
 fn nothing_due() -> PlanDecision {

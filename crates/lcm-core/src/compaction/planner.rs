@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use crate::storage::{
     call::Call,
-    clock::ClockReading,
+    clock::{self, ClockReading},
     context::ContextItem,
     fresh_tail::{self, FreshTail},
     head::ConversationHead,
@@ -16,24 +16,32 @@ use crate::storage::{
     record_key::RecordKey,
     records::attempts::TaskAttempts,
     store_session::StoreSession,
+    summary::Summary,
 };
 use lcm_text::{
     base::{error::Result, int, limits},
     config::BudgetPolicy,
     summary::transcript::TranscriptOptions,
-    types::model::Level,
+    types::{api::PlanStatus, model::Level},
 };
 
 use super::{
+    extra::PlanScope,
     goal::CompactionGoal,
+    plan::PlanDecision,
     reason,
+    remake::{self, RemakeCandidate, RemakeFinder},
     select::{self, CondensationPhase, LeafChunk, SummaryGroup},
     source_text::{self, GatheredSources},
+    sweep::SweepToken,
     task::{self, SourceSpan, SummaryTask},
 };
 
 /// Most chunks that one read fetches beyond the tasks that are still wanted.
 const SPARE_CANDIDATES_MAX: usize = 32;
+
+/// Age below which a provisional summary is not made again: its compaction has just asked.
+pub(crate) const REMAKE_AGE_MS_MIN: u64 = 60_000;
 
 /// A task with the inputs of its request.
 pub(crate) struct PlannedTask {
@@ -69,12 +77,24 @@ pub(super) struct TaskSearch {
     clock: ClockReading,
     /// Whether the search skipped sources that are exhausted, see [`TaskAttempts::is_exhausted`].
     has_exhausted: bool,
+    /// Whether the search skipped a provisional summary that another caller is making again, or
+    /// that the sweep may not make again any more.
+    pub(super) has_skipped_remake: bool,
+    /// Number of remakes that the sweep may still make.
+    pub(super) remakes_left: usize,
+    pub(super) scope: PlanScope,
 }
 
 impl TaskSearch {
-    /// Creates a search for at most `count` tasks.
-    pub(super) fn new(count: usize, clock: ClockReading) -> Self {
-        Self { count, clock, has_exhausted: false }
+    /// Creates a search for at most `count` tasks, of them at most `remakes_left` remakes.
+    pub(super) fn new(
+        count: usize,
+        remakes_left: usize,
+        scope: PlanScope,
+        clock: ClockReading,
+    ) -> Self {
+        let (has_exhausted, has_skipped_remake) = (false, false);
+        Self { count, clock, has_exhausted, has_skipped_remake, remakes_left, scope }
     }
 
     /// Returns whether sources with these attempts are skipped: they are exhausted or leased.
@@ -186,7 +206,8 @@ impl<'a> Planner<'a> {
         self.items.iter().filter(is_outside).filter(is_summary).map(ContextItem::tokens).sum()
     }
 
-    /// Plans the next tasks: leaves; if there is none, condensations.
+    /// Plans the next tasks: leaves; if there is none, condensations, and before those that can
+    /// wait remakes.
     ///
     /// # Errors
     ///
@@ -211,6 +232,13 @@ impl<'a> Planner<'a> {
         // Rendered summaries must fit the budget, too.
         let is_squeezed = head.context.rendered_tokens > u64::from(policy.budget);
         let is_pressing = is_over || is_crowded || (is_squeezed && !goal.is_explicit);
+        // A condensation of a provisional summary would have to be made again, too.
+        if !is_pressing {
+            let remakes = self.plan_remakes(session, search)?;
+            if !remakes.is_empty() {
+                return Ok(remakes);
+            }
+        }
         for phase in
             [CondensationPhase::Ordinary, CondensationPhase::Pressure, CondensationPhase::Mixed]
         {
@@ -226,11 +254,15 @@ impl<'a> Planner<'a> {
                 return Ok(groups);
             }
         }
+        if is_pressing {
+            return self.plan_remakes(session, search);
+        }
         Ok(Vec::new())
     }
 
-    /// Plans the next tasks of mode `incremental`: one leaf before the first pass, else ordinary
-    /// condensations while the summaries exceed their target. `passes`: passes planned so far.
+    /// Plans the next tasks of mode `incremental`: one leaf before the first pass, else remakes,
+    /// else ordinary condensations while the summaries exceed their target. `passes`: passes
+    /// planned so far.
     ///
     /// # Errors
     ///
@@ -248,11 +280,63 @@ impl<'a> Planner<'a> {
                 return Ok(leaves);
             }
         }
+        let remakes = self.plan_remakes(session, search)?;
         let prefix = u64::from(self.input.policy.summary_prefix_tokens_target);
-        if self.summary_tokens() <= prefix {
-            return Ok(Vec::new());
+        if !remakes.is_empty() || self.summary_tokens() <= prefix {
+            return Ok(remakes);
         }
         self.plan_condensations(session, CondensationPhase::Ordinary, search)
+    }
+
+    /// Plans remakes of provisional summaries, leaf upward, oldest first.
+    ///
+    /// # Errors
+    ///
+    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing,
+    /// and the head has not changed; errors of the store.
+    pub(super) fn plan_remakes(
+        &self,
+        session: &mut StoreSession<'_>,
+        search: &mut TaskSearch,
+    ) -> Result<Vec<PlannedTask>> {
+        let PlannerInput { call, head, .. } = self.input;
+        let mut out = Vec::new();
+        if head.context.provisional == 0 {
+            return Ok(out);
+        }
+        let count = search.count.min(search.remakes_left);
+        let limit = search.count + SPARE_CANDIDATES_MAX;
+        let scope = search.scope.clone();
+        let mut finder = RemakeFinder::read(session, call, head, &scope, limit)?;
+        finder.find(session, &self.items)?;
+        let (history, options) = (self.message_history(), self.transcript_options());
+        for RemakeCandidate { id, index } in finder.candidates {
+            if out.len() == count {
+                // Only the bound of a sweep leaves more than a plan takes.
+                search.has_skipped_remake |= count == 0;
+                break;
+            }
+            let Some(record) = session.read_record(&Summary::key(call.keys, id))? else { continue };
+            let from = record.created_at;
+            let until = from.saturating_add(REMAKE_AGE_MS_MIN);
+            let is_new = clock::is_within_pause(call.now, from, until);
+            if is_new && scope == PlanScope::All {
+                continue;
+            }
+            let read = (&record, &finder.remakes);
+            let (gathered, _) =
+                remake::gather_newest_sources(session, &history, call, read, options)?;
+            let attempts = self.read_attempts(session, &[gathered.task_hash])?;
+            let attempts = attempts.into_iter().next().unwrap_or_default();
+            if search.skips_attempts(&attempts) {
+                search.has_skipped_remake = true;
+                continue;
+            }
+            let (span, hash) = (SourceSpan::Remake { id }, gathered.task_hash);
+            let task = self.build_task(span, hash, &gathered, &attempts);
+            out.push(PlannedTask { task, gathered, attempts, index });
+        }
+        Ok(out)
     }
 
     fn plan_leaves(
@@ -425,9 +509,9 @@ impl<'a> Planner<'a> {
         let tokens = int::saturate_tokens(gathered.tokens);
         // At most three quarters of the sources, because a summary must be smaller than they are.
         let bound = |target: u32| target.min((tokens / 4).saturating_mul(3).max(1));
-        let target = |level| match span {
-            SourceSpan::Messages { .. } => policy.leaf_target(tokens, level),
-            SourceSpan::Items { .. } => policy.condensed_target(tokens, level),
+        let target = |level| match gathered.depth {
+            0 => policy.leaf_target(tokens, level),
+            _ => policy.condensed_target(tokens, level),
         };
         let (normal, aggressive) = (bound(target(Level::Normal)), bound(target(Level::Aggressive)));
         let mut task = SummaryTask {
@@ -448,10 +532,19 @@ impl<'a> Planner<'a> {
         task
     }
 
-    /// Returns why a search found no task.
-    pub(super) fn end_reason(&self, search: &TaskSearch) -> &'static str {
+    /// Returns how a sweep ends after a search that found no task.
+    pub(super) fn decide_end(&self, search: &TaskSearch, sweep: &SweepToken) -> PlanDecision {
         let PlannerInput { head, goal, .. } = &self.input;
-        if !goal.is_over(head.context.tokens) {
+        let is_over = goal.is_over(head.context.tokens);
+        let reason = if search.has_skipped_remake && !is_over {
+            let reason = match search.remakes_left {
+                0 => reason::PASS_LIMIT,
+                _ => reason::CONFLICT,
+            };
+            return PlanDecision::end_with(PlanStatus::Stopped, reason);
+        } else if sweep.is_remake {
+            reason::BELOW_THRESHOLD
+        } else if !is_over {
             reason::REACHED_TARGET
         } else if search.has_exhausted {
             reason::NO_PROGRESS
@@ -459,7 +552,8 @@ impl<'a> Planner<'a> {
             reason::TAIL_OVER_TARGET
         } else {
             reason::NO_ELIGIBLE_CHUNK
-        }
+        };
+        PlanDecision::end_with(PlanStatus::NothingDue, reason)
     }
 }
 

@@ -9,6 +9,8 @@ pub(crate) const NO_PROGRESS: &str = "no-progress";
 pub(crate) const TAIL_OVER_TARGET: &str = "tail-over-target";
 pub(crate) const PASS_LIMIT: &str = "pass-limit";
 pub(crate) const ROUND_LIMIT: &str = "round-limit";
+/// A forced compaction asked for as many completions as one call may.
+pub(crate) const COMPLETION_LIMIT: &str = "completion-limit";
 pub(crate) const SPEND_LIMIT: &str = "spend-limit";
 pub(crate) const BREAKER_OPEN: &str = "breaker-open";
 pub(crate) const MODEL_AUTH: &str = "model-auth";
@@ -23,7 +25,7 @@ pub(crate) const DISABLED: &str = "disabled";
 pub(crate) const DEADLINE: &str = "deadline";
 
 /// All reasons.
-pub(crate) const ALL: [&str; 16] = [
+pub(crate) const ALL: [&str; 17] = [
     BELOW_THRESHOLD,
     REACHED_TARGET,
     NO_ELIGIBLE_CHUNK,
@@ -31,6 +33,7 @@ pub(crate) const ALL: [&str; 16] = [
     TAIL_OVER_TARGET,
     PASS_LIMIT,
     ROUND_LIMIT,
+    COMPLETION_LIMIT,
     SPEND_LIMIT,
     BREAKER_OPEN,
     MODEL_AUTH,

@@ -72,14 +72,13 @@ pub(crate) fn run(
         let completion = match model.complete(&request) {
             CompletionResult::Done(completion) => completion,
             CompletionResult::Failed(error) => {
-                break match error.code {
-                    CompletionErrorCode::ContextTooLong => {
-                        settlement.fall_back(session, &splice, None)?
-                    }
-                    code => settlement.record_model_failure(session, code)?,
-                };
+                break settlement.settle_failure(session, &splice, error.code)?;
             }
         };
+        if settlement.is_idle_remake(&completion) {
+            let code = CompletionErrorCode::Unavailable;
+            break settlement.record_model_failure(session, code)?;
+        }
         match acceptance::judge_completion(&task, &completion, &splice.gathered) {
             CompletionVerdict::Retry { rule, level, findings: found } => {
                 findings.clone_from(&found);
@@ -92,7 +91,9 @@ pub(crate) fn run(
                 break settlement.fall_back(session, &splice, Some(&completion))?;
             }
             CompletionVerdict::Accept(accepted) => {
-                let answer = accepted.into_answer(StoredLevel::from(task.level), &completion);
+                let level = StoredLevel::from(task.level);
+                let is_provisional = settlement.is_provisional_text(Some(&completion), level);
+                let answer = accepted.into_answer(level, &completion, is_provisional);
                 break settlement.commit_summary(session, &splice, Some(&completion), answer)?;
             }
         }
@@ -113,6 +114,8 @@ fn build_idle_outcome(reason: &str, sweep: String, tokens: u32) -> ApplyOutcome 
         depth: 0,
         level: Level::Normal,
         capped: false,
+        provisional: false,
+        replaces: None,
         tokens_before: tokens,
         tokens_after: tokens,
         more: !sweep.is_empty(),

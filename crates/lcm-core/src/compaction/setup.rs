@@ -3,42 +3,21 @@
 //! In: budget and options as the host gave them. Out: [`CompactionSetup`]. `evaluate`, `plan`,
 //! `run` and `advise` use this module.
 
-use alloc::string::String;
-
 use crate::storage::{
     call::Call,
     head::LoadedHead,
     record_key::{RecordReads, RecordValues},
-    records::calibration::{CalibratedModel, Calibration},
+    records::calibration::Calibration,
     session::{self as session_rules, PolicyRequest},
     store_session::StoreSession,
 };
 use lcm_text::{
-    base::{
-        error::{Error, Result},
-        json::JsonWriter,
-    },
+    base::error::{Error, Result},
     config::BudgetPolicy,
     types::api::CompactionOptions,
 };
 
-/// Builds the `extra-json` of an `evaluate` after an append, which may have skipped a new
-/// conversation.
-pub(crate) fn build_decision_option(model: Option<&str>) -> String {
-    let mut object = JsonWriter::new_object();
-    object.add_flag("may_be_new", true);
-    if let Some(model) = model {
-        object.add_text("model", model);
-    }
-    object.end_object()
-}
-
-/// Builds the `extra-json` of a call that names `model`; `None`: no model is named.
-pub(crate) fn build_model_option(model: Option<&str>) -> Option<String> {
-    let mut object = JsonWriter::new_object();
-    object.add_text("model", model?);
-    Some(object.end_object())
-}
+use super::extra::{CompactionExtra, PlanScope};
 
 /// What a compaction call reads first, and what follows for its policy and options.
 pub(crate) struct CompactionSetup {
@@ -52,6 +31,10 @@ pub(crate) struct CompactionSetup {
     pub(super) calibration: Option<Calibration>,
     /// Index of the configuration override that applies; `None`: no override applies.
     pub(super) override_index: Option<usize>,
+    /// What the call plans.
+    pub(super) scope: PlanScope,
+    /// Most remakes of the sweep; `None`: the usual number.
+    pub(super) remakes_max: Option<u32>,
 }
 
 impl CompactionSetup {
@@ -68,18 +51,17 @@ impl CompactionSetup {
         options: &CompactionOptions,
         mut reads: RecordReads,
     ) -> Result<Self> {
-        let Call { config, keys, .. } = call;
+        let Call { config, .. } = call;
         // Refuses a budget of 0 before anything is read.
         config.derive_policy(budget)?;
         if options.target == Some(0) {
             return Err(Error::invalid_input("`target` must be at least 1, got 0"));
         }
-        let (model, may_be_new) =
-            CalibratedModel::from_options(keys, options.extra_json.as_deref())?;
-        let model = model.map(|model| (model.add_to(&mut reads), model));
+        let extra = CompactionExtra::read(call, options.extra_json.as_deref())?;
+        let model = extra.model.map(|model| (model.add_to(&mut reads), model));
         let (loaded, values) = LoadedHead::open_with_records(session, call, &reads)?;
         // A conversation that the configuration skips never begins to exist.
-        if !may_be_new
+        if !extra.may_be_new
             && session_rules::find_skip_reason(session, call, &loaded.head, None)?.is_none()
         {
             loaded.ensure_exists()?;
@@ -100,6 +82,16 @@ impl CompactionSetup {
         let request = PolicyRequest { model, budget, estimated_budget: estimated };
         let (policy, override_index) =
             session_rules::select_policy(session, call, &loaded.head, &request)?;
-        Ok(Self { loaded, values, policy, options, calibration, override_index })
+        let (scope, remakes_max) = (extra.scope, extra.remakes_max);
+        Ok(Self {
+            loaded,
+            values,
+            policy,
+            options,
+            calibration,
+            override_index,
+            scope,
+            remakes_max,
+        })
     }
 }

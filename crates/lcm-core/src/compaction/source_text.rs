@@ -10,7 +10,7 @@ use crate::storage::{
     history::MessageHistory,
     pack::{PlacedMessage, RawText},
     store_session::StoreSession,
-    summary::{self, SourceRef, StoredFinish, StoredLevel, Summary, SummarySources},
+    summary::{self, Provisional, SourceRef, StoredFinish, StoredLevel, Summary, SummarySources},
     summary_items,
 };
 use lcm_text::{
@@ -67,6 +67,8 @@ pub(crate) struct GatheredSources {
     pub(crate) bridges: Vec<Summary>,
     /// Tokens of all messages before the first source; 0 for a condensed summary.
     pub(crate) tokens_before: u64,
+    /// Whether a source is a provisional summary.
+    is_provisional: bool,
 }
 
 /// A text that becomes a summary, and how the text was made.
@@ -80,6 +82,8 @@ pub(crate) struct SettledAnswer<'a> {
     pub(crate) model: &'a str,
     /// How the last answer of the model ended; `None`: there was no answer.
     pub(crate) finish: Option<StoredFinish>,
+    /// Whether the text is there only because the configured model gave none.
+    pub(crate) is_provisional: bool,
 }
 
 /// The parts of a summary beside its sources.
@@ -87,12 +91,14 @@ pub(crate) struct SummaryDraft<'a> {
     pub(crate) answer: SettledAnswer<'a>,
     pub(crate) created_at: Timestamp,
     pub(crate) prompt_version: u32,
+    /// The provisional summary that the summary replaces; `None`: none.
+    pub(crate) replaces: Option<[u8; 8]>,
 }
 
 impl GatheredSources {
     /// Builds the record of a summary of these sources.
     pub(crate) fn build_summary(&self, draft: SummaryDraft<'_>) -> Summary {
-        let SummaryDraft { answer, created_at, prompt_version } = draft;
+        let SummaryDraft { answer, created_at, prompt_version, replaces } = draft;
         let mut file_ids = self.file_ids.clone();
         collect_file_ids(&answer.text, &mut file_ids);
         Summary {
@@ -119,6 +125,12 @@ impl GatheredSources {
             trust: self.trust,
             findings: answer.findings,
             file_ids,
+            provisional: match (answer.is_provisional, self.is_provisional) {
+                (true, _) => Provisional::Text,
+                (false, true) => Provisional::Source,
+                (false, false) => Provisional::No,
+            },
+            replaces,
         }
     }
 }
@@ -190,6 +202,7 @@ pub(crate) fn gather_placed(
         file_ids,
         bridges: Vec::new(),
         tokens_before: placed.first().map_or(0, |message| message.tokens_before),
+        is_provisional: false,
     })
 }
 
@@ -218,15 +231,44 @@ pub(crate) fn gather_items(
     options: TranscriptOptions<'_>,
 ) -> Result<GatheredSources> {
     let mut records = summary_items::read_summaries(session, history, items)?.into_iter();
+    let mut bridges = Vec::new();
+    let mut sources: Vec<(SourceRef, Summary)> = Vec::new();
+    for item in items {
+        sources.push(match item {
+            ContextItem::Summary(summary) => {
+                let record = records.next().ok_or_else(|| missing_source_error(summary.id))?;
+                (SourceRef { id: summary.id, bytes: summary.bytes }, record)
+            }
+            ContextItem::Run(run) => {
+                let record = build_bridge(session, history, run, options)?;
+                let bytes = record.encoded_bytes()?;
+                bridges.push(record.clone());
+                (SourceRef { id: record.id(), bytes }, record)
+            }
+            ContextItem::Withdrawn { .. } => continue,
+        });
+    }
+    let tokens = items.iter().map(ContextItem::tokens).sum();
+    let gathered = gather_summaries(&sources, (tokens, task::hash_items(items)), options.offsets);
+    Ok(GatheredSources { bridges, ..gathered })
+}
+
+/// Gathers summaries that were read already, oldest first. `tokens`: of their texts; `task_hash`:
+/// the hash by which a task names them; `offsets`: of local time.
+pub(crate) fn gather_summaries(
+    sources: &[(SourceRef, Summary)],
+    (tokens, task_hash): (u64, [u8; 16]),
+    offsets: &TimeOffsets,
+) -> GatheredSources {
     let mut gathered = GatheredSources {
         text: String::new(),
-        tokens: items.iter().map(ContextItem::tokens).sum(),
+        tokens,
         derivation_version: DERIVATION_VERSION,
-        seq_first: items.first().map_or(0, ContextItem::seq_first),
-        seq_last: items.last().map_or(0, ContextItem::seq_last),
-        sources: SummarySources::Summaries(Vec::new()),
+        seq_first: sources.first().map_or(0, |(_, record)| record.seq_first),
+        seq_last: sources.last().map_or(0, |(_, record)| record.seq_last),
+        sources: SummarySources::Summaries(sources.iter().map(|(source, _)| *source).collect()),
         depth: 0,
-        task_hash: task::hash_items(items),
+        task_hash,
         message_tokens: 0,
         descendant_count: 0,
         descendant_tokens: 0,
@@ -236,24 +278,11 @@ pub(crate) fn gather_items(
         file_ids: Vec::new(),
         bridges: Vec::new(),
         tokens_before: 0,
+        is_provisional: false,
     };
-    let mut sources: Vec<SourceRef> = Vec::new();
-    for item in items {
-        let (source, record) = match item {
-            ContextItem::Summary(summary) => {
-                let record = records.next().ok_or_else(|| missing_source_error(summary.id))?;
-                (SourceRef { id: summary.id, bytes: summary.bytes }, record)
-            }
-            ContextItem::Run(run) => {
-                let record = build_bridge(session, history, run, options)?;
-                let bytes = record.encoded_bytes()?;
-                gathered.bridges.push(record.clone());
-                (SourceRef { id: record.id(), bytes }, record)
-            }
-            ContextItem::Withdrawn { .. } => continue,
-        };
-        let render = SummaryRendering { record: &record, id: source.id, text: &record.text };
-        render.render_record(&mut gathered.text, options.offsets);
+    for (source, record) in sources {
+        let render = SummaryRendering { record, id: source.id, text: &record.text };
+        render.render_record(&mut gathered.text, offsets);
         gathered.derivation_version = derivation_version::common_version([
             gathered.derivation_version,
             record.derivation_version,
@@ -265,13 +294,12 @@ pub(crate) fn gather_items(
         gathered.earliest_at = gathered.earliest_at.min(record.earliest_at);
         gathered.latest_at = gathered.latest_at.max(record.latest_at);
         gathered.trust = gathered.trust.min(record.trust);
+        gathered.is_provisional |= record.is_provisional();
         for id in &record.file_ids {
             push_unique(&mut gathered.file_ids, id);
         }
-        sources.push(source);
     }
-    gathered.sources = SummarySources::Summaries(sources);
-    Ok(gathered)
+    gathered
 }
 
 /// A summary record to render, with its text or a part of it.
@@ -319,11 +347,13 @@ fn build_bridge(
         findings: Vec::new(),
         model: VERBATIM_MODEL,
         finish: None,
+        is_provisional: false,
     };
     Ok(gathered.build_summary(SummaryDraft {
         answer,
         created_at: gathered.latest_at,
         prompt_version: PROMPT_VERSION,
+        replaces: None,
     }))
 }
 

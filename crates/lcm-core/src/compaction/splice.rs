@@ -12,8 +12,9 @@ use crate::storage::{
     head::ConversationHead,
     history::MessageHistory,
     pack_compaction::PackCompactionInput,
+    records::remakes::RemakeRecord,
     store_session::StoreSession,
-    summary::{self, Summary},
+    summary::{Summary, SummarySources},
 };
 use lcm_text::base::{error::Result, tokens};
 
@@ -32,6 +33,10 @@ pub(crate) struct SourceSplice {
     pub(crate) gathered: GatheredSources,
     /// Packs that the commit may compress; `None`: there are too few.
     pub(super) pack_compaction: Option<PackCompactionInput>,
+    /// The record of remakes, if a provisional summary is made again; `None`: another task.
+    pub(super) remakes: Option<RemakeRecord>,
+    /// Hash of the newest sources of a remake, if a source was made again; else zeros.
+    pub(super) changed_sources: [u8; 8],
 }
 
 impl SourceSplice {
@@ -80,9 +85,14 @@ impl SourceSplice {
             bytes,
             seq_first: record.seq_first,
             seq_last: record.seq_last,
+            is_provisional: record.is_provisional(),
         });
+        if self.remakes.is_some() && !self.contains_summary(record.replaces) {
+            // The old summary is a source of another one, whose item stays.
+            return Ok(head.context.clone());
+        }
         let replacement = match (&record.sources, self.items.get(self.from)) {
-            (summary::SummarySources::Messages { .. }, Some(ContextItem::Run(run))) => {
+            (SummarySources::Messages { .. }, Some(ContextItem::Run(run))) => {
                 self.split_run(run, item)
             }
             _ => alloc::vec![item],
@@ -93,6 +103,12 @@ impl SourceSplice {
             head.context.replace_items(call.keys, revision, &self.items, range, &replacement)?;
         changes.add_puts(nodes);
         Ok(context)
+    }
+
+    /// Returns whether the item of the task is the summary `id`.
+    fn contains_summary(&self, id: Option<[u8; 8]>) -> bool {
+        let item = self.items.get(self.from);
+        matches!(item, Some(ContextItem::Summary(summary)) if Some(summary.id) == id)
     }
 
     /// Returns the items that replace a run: the rest before the sources, the summary `item`, and

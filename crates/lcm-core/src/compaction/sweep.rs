@@ -6,7 +6,12 @@
 
 use alloc::{format, string::String, vec::Vec};
 
-use lcm_text::base::error::{Error, Result};
+use super::planner::PlannedTask;
+use crate::storage::head::ConversationHead;
+use lcm_text::base::{
+    error::{Error, Result},
+    int,
+};
 
 /// Progress of a sweep.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -17,15 +22,22 @@ pub(crate) struct SweepToken {
     pub(crate) round: u32,
     /// Tokens of the stored context at the start of the round.
     pub(crate) tokens_start: u64,
-    /// Observed tokens beyond the stored context at the start of the sweep: the share of the host.
+    /// Tokens beside the stored context at the start of the sweep: the share of the host, of which
+    /// the system messages are a part.
     pub(crate) overhead: u64,
+    /// Number of remakes of provisional summaries planned in the sweep.
+    pub(crate) remakes: u32,
+    /// Whether the sweep makes remakes only.
+    pub(crate) is_remake: bool,
 }
 
 impl SweepToken {
     /// Returns the token of a sweep that starts now.
-    pub(crate) fn start(tokens: u64, observed_tokens: Option<u32>) -> Self {
-        let overhead = u64::from(observed_tokens.unwrap_or(0)).saturating_sub(tokens);
-        Self { passes: 0, round: 1, tokens_start: tokens, overhead }
+    pub(crate) fn start(head: &ConversationHead, observed_tokens: Option<u32>) -> Self {
+        let tokens = head.context.tokens;
+        let observed = u64::from(observed_tokens.unwrap_or(0)).saturating_sub(tokens);
+        let overhead = observed.max(head.system_tokens());
+        Self { passes: 0, round: 1, tokens_start: tokens, overhead, remakes: 0, is_remake: false }
     }
 
     /// Returns the token of the next round, which starts with `tokens` in the stored context.
@@ -33,9 +45,25 @@ impl SweepToken {
         Self { passes: 0, round: self.round.saturating_add(1), tokens_start: tokens, ..self }
     }
 
+    /// Returns the token after a plan of these tasks, all of which are remakes or none.
+    pub(super) fn with_planned(self, planned: &[PlannedTask]) -> Self {
+        let number = int::to_u32(planned.len());
+        let is_remake = planned.iter().any(|planned| planned.task.replaced_id().is_some());
+        match is_remake {
+            true => Self { remakes: self.remakes.saturating_add(number), ..self },
+            false => Self { passes: self.passes.saturating_add(number), ..self },
+        }
+    }
+
     /// Writes the token as text.
     pub(crate) fn encode(self) -> String {
-        format!("s1:{}:{}:{}:{}", self.passes, self.round, self.tokens_start, self.overhead)
+        let Self { passes, round, tokens_start, overhead, remakes, is_remake } = self;
+        let kind = if is_remake { "r" } else { "" };
+        let remakes = match remakes {
+            0 if !is_remake => String::new(),
+            _ => format!(":{kind}{remakes}"),
+        };
+        format!("s1:{passes}:{round}:{tokens_start}:{overhead}{remakes}")
     }
 
     /// Parses a token; `None`: the token is absent or empty, so a new sweep starts.
@@ -48,14 +76,22 @@ impl SweepToken {
         let refused =
             || Error::invalid_input("`sweep` must be the token that the last `plan` returned");
         let fields: Vec<&str> = token.split(':').collect();
-        let ["s1", passes, round, tokens, overhead] = fields.as_slice() else {
+        let ["s1", passes, round, tokens, overhead, rest @ ..] = fields.as_slice() else {
             return Err(refused());
         };
+        let remakes = match rest {
+            [] => "0",
+            [remakes] => remakes,
+            _ => return Err(refused()),
+        };
+        let is_remake = remakes.starts_with('r');
         Ok(Some(Self {
             passes: passes.parse().map_err(|_| refused())?,
             round: round.parse().map_err(|_| refused())?,
             tokens_start: tokens.parse().map_err(|_| refused())?,
             overhead: overhead.parse().map_err(|_| refused())?,
+            remakes: remakes.trim_start_matches('r').parse().map_err(|_| refused())?,
+            is_remake,
         }))
     }
 }
@@ -66,11 +102,16 @@ mod tests {
 
     #[test]
     fn a_token_is_read_back_and_a_foreign_one_refused() {
-        let sweep = SweepToken { passes: 3, round: 2, tokens_start: 12_345, overhead: 67 };
-        assert_eq!(SweepToken::parse(Some(&sweep.encode())).unwrap(), Some(sweep));
+        for (remakes, is_remake) in [(0, false), (2, false), (0, true), (9, true)] {
+            let (passes, round, tokens_start, overhead) = (3, 2, 12_345, 67);
+            let sweep = SweepToken { passes, round, tokens_start, overhead, remakes, is_remake };
+            assert_eq!(SweepToken::parse(Some(&sweep.encode())).unwrap(), Some(sweep));
+        }
         assert_eq!(SweepToken::parse(None).unwrap(), None);
         assert_eq!(SweepToken::parse(Some("")).unwrap(), None);
-        for foreign in ["s1", "s1:1:1:1", "s2:1:1:1:1", "s1:-1:1:1:1", "s1:1:1:1:1:1"] {
+        for foreign in
+            ["s1", "s1:1:1:1", "s2:1:1:1:1", "s1:-1:1:1:1", "s1:1:1:1:1:x", "s1:1:1:1:1:1:1"]
+        {
             assert!(SweepToken::parse(Some(foreign)).is_err(), "{foreign}");
         }
     }

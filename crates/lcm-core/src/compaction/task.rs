@@ -7,14 +7,17 @@
 use alloc::{format, string::String, vec::Vec};
 use lcm_text::base::hash;
 
-use crate::storage::context::ContextItem;
+use crate::storage::{
+    context::ContextItem,
+    summary::{SourceRef, StoredLevel, SummaryIdentity},
+};
 use lcm_text::{
     base::{
         error::{Error, Result},
         limits,
     },
     summary::prompts::PromptTemplate,
-    types::model::{Level, Purpose},
+    types::model::{CompletionErrorCode, Level, Purpose},
 };
 
 /// First field of a token; changes with the format.
@@ -33,6 +36,8 @@ pub(crate) enum SourceSpan {
     Messages { seq_first: u64, seq_last: u64 },
     /// The items of a condensed summary: ids of the first and last summary, and number of items.
     Items { first: [u8; 8], last: [u8; 8], count: u32 },
+    /// The newest sources of a provisional summary that is made again.
+    Remake { id: [u8; 8] },
 }
 
 /// A task: one summary to be made.
@@ -67,7 +72,36 @@ impl SummaryTask {
     pub(crate) fn completion_purpose(&self) -> Purpose {
         match self.span {
             SourceSpan::Messages { .. } => Purpose::Leaf,
-            SourceSpan::Items { .. } => Purpose::Condensed,
+            SourceSpan::Remake { .. } if self.depth == 0 => Purpose::Leaf,
+            SourceSpan::Items { .. } | SourceSpan::Remake { .. } => Purpose::Condensed,
+        }
+    }
+
+    /// Returns the provisional summary that is made again; `None`: another task.
+    pub(crate) fn replaced_id(&self) -> Option<[u8; 8]> {
+        match self.span {
+            SourceSpan::Remake { id } => Some(id),
+            SourceSpan::Messages { .. } | SourceSpan::Items { .. } => None,
+        }
+    }
+
+    /// Returns whether a failure with this code concerns the sources, so that the model would fail
+    /// again: they are too long, or the provider's policy forbids to make a summary again.
+    pub(crate) fn is_refused_by(&self, code: CompletionErrorCode) -> bool {
+        match code {
+            CompletionErrorCode::ContextTooLong => true,
+            CompletionErrorCode::Policy => self.replaced_id().is_some(),
+            _ => false,
+        }
+    }
+
+    /// Returns what the id of a summary of the task depends on, at this level.
+    pub(crate) fn identify_summary(&self, level: StoredLevel) -> SummaryIdentity<'_> {
+        SummaryIdentity {
+            task: &self.sources_hash,
+            prompt_version: self.prompt_version,
+            level,
+            replaces: self.replaced_id(),
         }
     }
 
@@ -85,6 +119,7 @@ impl SummaryTask {
             SourceSpan::Items { first, last, count } => {
                 format!("c:{}:{}:{count}", hash::hex(&first), hash::hex(&last))
             }
+            SourceSpan::Remake { id } => format!("r:{}::0", hash::hex(&id)),
         };
         let level = match self.level {
             Level::Normal => "n",
@@ -144,6 +179,7 @@ impl SummaryTask {
                 last: parse_hex_bytes(last).ok_or_else(refused)?,
                 count: number(count)?,
             },
+            "r" => SourceSpan::Remake { id: parse_hex_bytes(first).ok_or_else(refused)? },
             _ => return Err(refused()),
         };
         let level = match *level {
@@ -232,6 +268,12 @@ pub(crate) fn hash_items(items: &[ContextItem]) -> [u8; 16] {
     hash::hash_prefix(&hash::hash_fields(&[b"lcm condensed", &fields]))
 }
 
+/// Hashes the sources of a condensed summary that is made again.
+pub(crate) fn hash_sources(sources: &[SourceRef]) -> [u8; 16] {
+    let ids: Vec<u8> = sources.iter().flat_map(|source| source.id).collect();
+    hash::hash_prefix(&hash::hash_fields(&[b"lcm remake", &ids]))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -263,6 +305,9 @@ mod tests {
         let leaf = SummaryTask { span, ..task };
         assert!(leaf.encode().len() <= 200);
         assert_eq!(SummaryTask::parse(&leaf.encode()).unwrap(), leaf);
+        let remake = SummaryTask { span: SourceSpan::Remake { id: [7; 8] }, ..leaf };
+        assert!(remake.encode().len() <= 200);
+        assert_eq!(SummaryTask::parse(&remake.encode()).unwrap(), remake);
     }
 
     #[test]

@@ -80,7 +80,7 @@ impl CallFailure {
 pub(super) struct RequestAnswer {
     /// Number of completions that were requested.
     pub(super) asked: u64,
-    /// [`MISSING`], [`DONE`], or [`FAILED`] plus the index of the code.
+    /// [`MISSING`], [`DONE`], [`STAND_IN`], or [`FAILED`] plus the index of the code.
     pub(super) state: u64,
     /// The failure; without a code: the request did not fail.
     pub(super) failed: CallFailure,
@@ -92,9 +92,11 @@ pub(super) const UNASKED: u64 = 0;
 pub(super) const MISSING: u64 = 1;
 /// State of a request with an answer.
 pub(super) const DONE: u64 = 2;
+/// State of a request with an answer that stands in for a model that failed.
+pub(super) const STAND_IN: u64 = 3;
 /// State of a request that failed with the first of [`CODES`]. The state of another code is greater
 /// by its index.
-pub(super) const FAILED: u64 = 3;
+pub(super) const FAILED: u64 = 4;
 
 /// Returns whether no model is asked after an answer of this state.
 pub(super) const fn is_exhausted(state: u64) -> bool {
@@ -145,9 +147,11 @@ fn read_answer(raw: &str) -> Result<RequestAnswer> {
     let is_done = fields.take_any("done").is_some_and(|(_, kind)| kind != JsonKind::Null);
     let failed = fields.take_any("failed").filter(|(_, kind)| *kind != JsonKind::Null);
     let asked = fields.take_optional_u64("asked").unwrap_or(u64::from(is_done));
+    let stands_in = fields.take_flag("stand_in");
+    let done = if stands_in { STAND_IN } else { DONE };
     let mut answer = RequestAnswer {
         asked,
-        state: if is_done { DONE } else { MISSING },
+        state: if is_done { done } else { MISSING },
         failed: CallFailure::default(),
     };
     if let Some((raw, _)) = failed {

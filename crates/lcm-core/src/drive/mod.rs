@@ -124,7 +124,7 @@ impl DriveWork {
             )));
         }
         let mut fields = JsonFields::parse_argument(TASK, task_json)?;
-        let tasks = ["append", "ingest", "compact", "maintain", "turn", "delete"];
+        let tasks = ["append", "ingest", "compact", "maintain", "turn", "delete", "resummarize"];
         let place = fields.take_choice("task", &tasks);
         let work = if place == 5 {
             let task = deletion::DeletionTask::read(&mut fields);

@@ -5,19 +5,24 @@
 //!
 //! Equal content alone proves nothing: users do say "ok" twice. A run of equal entries counts only
 //! if it has an anchor. An anchor is an entry known by id, or an equal entry that is long, has a
-//! time or has a unique call id.
+//! time or has a unique call id. Ids that count calls are anchors if the line has each of them
+//! once, calls before the run too, and the list has something new behind it: then they count the
+//! calls of the conversation, not of a turn.
 
-use alloc::string::String;
+use alloc::{string::String, vec::Vec};
 use core::cell::Cell;
 
 use crate::storage::message_mark::MessageMark;
-use lcm_text::message::Role;
+use lcm_text::{base::sort, message::Role};
 
 use super::redaction::RedactedCopy;
 
 /// Fewest anchors of a match that does not end with the newest stored message. One anchor may be a
 /// message that was said twice.
 pub(super) const INSIDE_ANCHORS_MIN: usize = 2;
+
+/// Fewest texts, all different, that prove a run behind something else that the list begins with.
+const CERTAIN_TEXTS_MIN: usize = 3;
 
 /// One entry of a list, as it is compared with stored messages.
 #[derive(Clone, Debug)]
@@ -96,6 +101,8 @@ pub(super) struct NewestMessages<'a> {
     pub(super) texts: &'a [String],
     /// Position of the newest message.
     pub(super) position_last: u64,
+    /// Whether equal call ids are anchors that only count calls.
+    pub(super) counts_calls: bool,
 }
 
 /// A run of matching entries.
@@ -105,6 +112,8 @@ pub(super) struct MatchedRun {
     pub(super) length: usize,
     /// Entries that are anchors.
     pub(super) anchors: usize,
+    /// Entries that say the same under an id or a unique call id.
+    pub(super) named: usize,
 }
 
 impl NewestMessages<'_> {
@@ -119,11 +128,44 @@ impl NewestMessages<'_> {
             let text = texts.next();
             if entry.is_message(position, mark) {
                 run.anchors += usize::from(entry.is_anchor());
+                let is_named = entry.is_known() || entry.mark.has_unique_call();
+                run.named += usize::from(is_named && entry.mark.says_the_same(mark));
             } else if entry.is_known() || !text.is_some_and(|text| entry.may_be_copy_of(text)) {
                 break;
             }
             run.length += 1;
         }
+        if run.anchors == 0 && self.counts_calls {
+            run.anchors = self.count_counted_calls(entries, run.length);
+        }
         run
     }
+
+    /// Counts the last `length` entries, which equal the newest messages, that have their call ids;
+    /// 0: no message before them has a call id, so the ids may begin anew in each turn.
+    fn count_counted_calls(&self, entries: &[AlignableEntry], length: usize) -> usize {
+        if !self.marks.iter().rev().skip(length).any(MessageMark::has_call) {
+            return 0;
+        }
+        let pairs = entries.iter().rev().zip(self.marks.iter().rev()).take(length);
+        pairs.filter(|(entry, mark)| mark.has_call() && entry.mark.call == mark.call).count()
+    }
+}
+
+/// Returns whether each call id of messages is there once, and there is one.
+pub(super) fn has_distinct_calls(marks: &[MessageMark]) -> bool {
+    let calls = marks.iter().filter(|mark| mark.has_call());
+    let mut calls: Vec<[u8; 4]> = calls.map(|mark| mark.call).collect();
+    sort::sort(&mut calls);
+    !calls.is_empty() && calls.array_windows().all(|[left, right]| left != right)
+}
+
+/// Returns whether matched entries say too much to be a repetition, wherever they are in a list:
+/// three have long texts that differ.
+pub(super) fn have_certain_texts(entries: &[AlignableEntry]) -> bool {
+    let texts = entries.iter().filter(|entry| entry.is_strong_anchor() && entry.text.is_some());
+    let mut texts: Vec<[u8; 8]> = texts.map(|entry| entry.mark.meaning).collect();
+    sort::sort(&mut texts);
+    texts.dedup();
+    texts.len() >= CERTAIN_TEXTS_MIN
 }

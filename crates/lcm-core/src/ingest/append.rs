@@ -30,15 +30,17 @@ use crate::{
 };
 
 use super::{
-    append_options::parse_append_extra,
+    append_options::{AppendExtra, parse_append_extra},
     batch::{self, AppendCandidate, CandidateParser, StagedUploads},
     commit::{AppendCommit, ReceiptCounts, UnchangedAppend, join_family},
     idempotency::IdempotencyKey,
     list_batch::{AppendPlan, ListBatch},
     list_decision::SeenMessages,
     new_messages::select_new,
-    replay::{add_replay_warnings, ensure_no_replay},
+    rendered::strip_rendered,
+    replay::add_replay_warnings,
     stored_state::StoredState,
+    system_messages::{self, FillingMessages},
 };
 
 /// Stores the new messages of a batch; `options.append_mode` decides which messages are new.
@@ -46,10 +48,10 @@ use super::{
 /// # Errors
 ///
 /// `invalid-input`: a message that cannot be read, named by its index; `limit-exceeded`: too many
-/// or too large messages, with the number that fits; `exists`: a refused likely replay, or another
-/// family; `denied`: the conversation is archived; `conflict`: the conversation is not at
-/// `revision`, or another call committed first; `not-found`: nothing was uploaded under a name;
-/// errors of the store.
+/// or too large messages, with the number that fits; `exists`: a refused likely replay, another
+/// family, or most messages have ids of others; `denied`: the conversation is archived; `conflict`:
+/// the conversation is not at `revision`, or another call committed first; `not-found`: nothing was
+/// uploaded under a name; errors of the store.
 pub(crate) fn append(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -62,51 +64,51 @@ pub(crate) fn append(
     let payload_tokens_min = |_| Some(call.config.large_payload_tokens_min);
     let parser = CandidateParser { call, dialect, payload_tokens_min: &payload_tokens_min };
     let mut candidates = batch::read_candidates(&parser, list, options.partial)?;
+    let given = system_messages::read_option(extra.system.as_ref(), call)?;
     let mut reads = RecordReads::default();
     let slots = add_uploads(&mut reads, call, &candidates);
     let manifest = reads.add_record(IndexManifest::key(call.keys));
     let withdrawals = reads.add_record(Withdrawals::key(call.keys));
     let (mut loaded, values) = LoadedHead::open_with_records(session, call, &reads)?;
-    let family = extra.family.as_deref();
-    if let Some(receipt) = skip_session(session, call, &loaded, family, candidates.len())? {
+    if let Some(receipt) = skip_session(session, call, &loaded, &extra, candidates.len())? {
         return Ok(receipt);
     }
     session_rules::ensure_not_archived(session, &loaded.head)?;
-    let changes = join_family(&mut loaded, call, family)?;
-    let mut index_maintenance =
-        IndexMaintenance::from_manifest(call.keys, values.decode(&manifest)?);
+    let changes = join_family(&mut loaded, call, extra.family.as_deref())?;
+    let manifest = values.decode(&manifest)?;
+    let mut index_maintenance = IndexMaintenance::from_manifest(call.keys, manifest);
     let staged = StagedUploads { slots: &slots, values: &values, is_partial: options.partial };
     batch::resolve_uploads(session, &parser, &mut candidates, staged)?;
+    if options.append_mode == AppendMode::Transcript {
+        strip_rendered(session, call, candidates.iter_mut().map(|it| &mut it.entry))?;
+    }
     let consumed = int::to_u32(candidates.len());
     let key = IdempotencyKey::from_call(&extra, &candidates, options.append_mode, call.now);
     let repeated = key.count_repeated(&loaded.head, consumed, &extra);
     // The first attempt of a repeated call moved the revision, so the check is left out.
     if consumed > 0 && repeated == consumed {
         let seen = SeenMessages::from_caller(extra.seq_seen, loaded.head.messages);
-        let (candidates, warnings) = (&*candidates, Vec::new());
-        let unchanged = UnchangedAppend { candidates, repeated, seen, warnings };
+        let unchanged = UnchangedAppend::new(&candidates, repeated, seen);
         return unchanged.finish(session, call, loaded, changes);
     }
     ensure_revision(&loaded.head, extra.revision)?;
     let mut stored =
         StoredState::read(session, call, &loaded.head, &candidates, &mut index_maintenance)?;
     let withdrawals = values.decode(&withdrawals)?.unwrap_or_default();
-    let batch = ListBatch { candidates: &candidates, identities: &stored.identities };
-    let AppendPlan { places, line, notices } = match options.append_mode {
-        AppendMode::Transcript => {
-            batch.plan_list(session, call, &loaded.head, withdrawals, extra.seq_seen)?
-        }
-        AppendMode::New => extra.build_plan(repeated, candidates.len(), &loaded.head, withdrawals),
-    };
+    let mode = options.append_mode;
+    let batch = ListBatch { candidates: &candidates, identities: &stored.identities, mode };
+    let plan = batch.plan_append(session, call, &loaded.head, withdrawals, (&extra, repeated))?;
+    let AppendPlan { places, system, line, notices } = plan;
+    let filling = FillingMessages { given: &given, candidates: &candidates, indexes: &system };
+    let system = filling.prepare_update(session, call, &loaded.head, messages.len())?;
     let mut decision = select_new(&loaded.head, &candidates, &mut stored.identities, &places);
     (decision.warnings, decision.repeated) = (notices, repeated);
-    add_replay_warnings(call.config, &extra, &candidates, &mut decision);
-    if decision.new_messages.is_empty() && line.change.is_none() {
-        let (candidates, seen, warnings) = (&*candidates, line.seen, decision.warnings);
-        let unchanged = UnchangedAppend { candidates, repeated, seen, warnings };
+    add_replay_warnings(call.config, &extra, &candidates, &mut decision)?;
+    if decision.new_messages.is_empty() && line.change.is_none() && system.is_none() {
+        let unchanged = UnchangedAppend::new(&candidates, repeated, line.seen);
+        let unchanged = unchanged.with_warnings(decision.warnings);
         return unchanged.finish(session, call, loaded, changes);
     }
-    ensure_no_replay(extra.refuse_replay, &decision)?;
     AppendCommit {
         dialect,
         candidates: &candidates,
@@ -115,6 +117,7 @@ pub(crate) fn append(
         stored,
         batch_record: Some(key.to_batch_record(consumed)),
         line,
+        system,
         index_maintenance,
         changes,
     }
@@ -138,9 +141,10 @@ fn skip_session(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
     loaded: &LoadedHead,
-    family: Option<&str>,
+    extra: &AppendExtra,
     count: usize,
 ) -> Result<Option<Receipt>> {
+    let family = extra.family.as_deref();
     let reason = session_rules::find_skip_reason(session, call, &loaded.head, family)?;
     Ok(reason.map(|reason| {
         let warnings = Vec::from([session_rules::build_skip_warning(reason)]);

@@ -15,7 +15,7 @@ use lcm_text::{
     types::api::{AppendMode, AppendOptions},
 };
 
-use super::planned_line::PlannedLine;
+use super::{planned_line::PlannedLine, system_option::SystemOption};
 
 /// Name of the argument that holds further options.
 pub(super) const EXTRA_ARGUMENT: &str = "extra-json";
@@ -39,6 +39,8 @@ pub(super) struct AppendExtra {
     pub(super) family: Option<String>,
     /// The place of the call in a list; `None`: the call is not part of a list.
     pub(super) list_part: Option<ListPart>,
+    /// The system prompt that the host hands over beside the list; `None`: not given.
+    pub(super) system: Option<SystemOption>,
 }
 
 impl AppendExtra {
@@ -88,6 +90,7 @@ pub(super) fn parse_append_extra(options: &AppendOptions) -> Result<AppendExtra>
             fields.take_optional_text("list"),
             fields.take_optional_u64("list_offset"),
         )?,
+        system: SystemOption::take(&mut fields)?,
     };
     fields.finish(EXTRA_ARGUMENT)?;
     if extra.list_part.is_some() && options.append_mode == AppendMode::Transcript {

@@ -30,6 +30,7 @@ use super::{
     list_decision::SeenMessages,
     new_messages::{AppendDecision, NewCandidate},
     stored_state::StoredState,
+    system_messages::{self, SystemUpdate},
     warnings,
 };
 
@@ -46,6 +47,8 @@ pub(super) struct AppendCommit<'a> {
     pub(super) batch_record: Option<BatchRecord>,
     /// The change of the line before the new messages.
     pub(super) line: LineUpdate,
+    /// The update of the slot of system messages; `None`: the slot stays as it is.
+    pub(super) system: Option<SystemUpdate<'a>>,
     pub(super) index_maintenance: IndexMaintenance<'a>,
     /// Further records of the commit.
     pub(super) changes: Changes,
@@ -86,6 +89,8 @@ impl AppendCommit<'_> {
                 tokens_before_line = head.raw_tokens;
             }
         }
+        let system = self.system.map(|system| system.write(call, head, &mut builder));
+        let filled = system.transpose()?.unwrap_or(0);
         let packs = builder.finish()?;
         head.packs.extend(packs);
         self.index_maintenance.append_messages(head, &new, changes.puts_mut())?;
@@ -101,6 +106,7 @@ impl AppendCommit<'_> {
                 prepared.apply(call, head, new, &mut changes)?;
                 JournalAction::Branch { seq_first, count: new_counts, before }
             }
+            None if count == 0 => system_messages::build_action(head),
             None => {
                 head.context.append_messages(seq_first, count, tokens_before, tokens);
                 JournalAction::Append { seq_first, count: new_counts }
@@ -109,18 +115,19 @@ impl AppendCommit<'_> {
         remember_batch(head, self.batch_record);
         let seq_seen = seen.seq_after(head.messages);
         if new_counts > 0 {
-            remember_start(head, start, seq_first + int::to_u64(revisions));
+            let skipped = revisions + self.decision.count_lead(self.candidates);
+            remember_start(head, start, seq_first + int::to_u64(skipped));
         }
         if let Some(hash) = list_hash {
             remember_list(head, hash, seq_seen);
         }
         let head = loaded.commit_changes(session, call, act, changes)?;
         warnings::add_warnings(self.dialect, self.candidates, seq_first, &mut self.decision);
-        let ingested = int::to_u32(self.decision.new_messages.len());
+        let ingested = int::to_u32(self.decision.new_messages.len() + filled);
         let skipped = int::to_u32(self.candidates.len()) - ingested;
-        let seq_first = (ingested > 0).then_some(seq_first);
+        let seq_first = (new_counts > 0).then_some(seq_first);
         self.decision.add_stored_event(call, &head, seq_first, tokens);
-        self.decision.add_skip_events(call, self.candidates);
+        self.decision.add_skip_events(call, self.candidates, ingested);
         let counts = ReceiptCounts { ingested, skipped, seq_first, events: self.decision.events };
         Ok(counts.build_receipt(&head, seen, self.decision.warnings))
     }
@@ -169,7 +176,21 @@ pub(super) struct UnchangedAppend<'a> {
     pub(super) warnings: Vec<String>,
 }
 
-impl UnchangedAppend<'_> {
+impl<'a> UnchangedAppend<'a> {
+    /// Creates the result of a call without warnings.
+    pub(super) fn new(
+        candidates: &'a [AppendCandidate<'a>],
+        repeated: u32,
+        seen: SeenMessages,
+    ) -> Self {
+        Self { candidates, repeated, seen, warnings: Vec::new() }
+    }
+
+    /// Adds warnings.
+    pub(super) fn with_warnings(self, warnings: Vec<String>) -> Self {
+        Self { warnings, ..self }
+    }
+
     /// Returns the receipt. Commits the join of a family first, if there is one and the
     /// conversation exists.
     ///

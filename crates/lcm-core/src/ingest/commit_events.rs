@@ -51,10 +51,14 @@ impl AppendDecision {
         self.events.push(EventKind::MessagesStored, call.conversation, members);
     }
 
-    /// Adds the events about candidates that a commit did not store.
-    pub(super) fn add_skip_events(&mut self, call: Call<'_>, candidates: &[AppendCandidate<'_>]) {
-        let ingested = int::to_u64(self.new_messages.len());
-        add_skips(call, candidates, (self.repeated, ingested), &mut self.events);
+    /// Adds the events about candidates that a commit did not store; it stored `ingested`.
+    pub(super) fn add_skip_events(
+        &mut self,
+        call: Call<'_>,
+        candidates: &[AppendCandidate<'_>],
+        ingested: u32,
+    ) {
+        add_skips(call, candidates, (self.repeated, ingested.into()), &mut self.events);
     }
 }
 

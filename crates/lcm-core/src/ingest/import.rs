@@ -5,8 +5,8 @@
 //! messages. An export never has a message that an append would skip, so such a message is an
 //! error.
 
-use alloc::string::String;
-use lcm_text::message::batch_limit;
+use alloc::{string::String, vec::Vec};
+use lcm_text::message::{Role, batch_limit};
 
 use crate::{
     search::{IndexMaintenance, IndexManifest},
@@ -30,6 +30,7 @@ use super::{
     line_change::LineUpdate,
     new_messages::{list_places, select_new},
     stored_state::StoredState,
+    system_messages::{SystemUpdate, VersionStamp},
 };
 
 /// Messages that follow the newest stored message.
@@ -43,6 +44,57 @@ pub(crate) struct ImportedMessages<'a> {
     pub(crate) payload_tokens_min: &'a [Option<u32>],
     /// Expected running hash after the last message; `None`: the hash is not checked here.
     pub(crate) frontier: Option<[u8; 16]>,
+}
+
+/// A version of the system messages.
+pub(crate) struct ImportedVersion {
+    pub(crate) number: u64,
+    pub(crate) time: Timestamp,
+    /// Id of the version that was the newest before; `None`: there was none.
+    pub(crate) previous: Option<[u8; 8]>,
+    /// Dialects and texts, or names of uploaded texts as `append` takes them.
+    pub(crate) messages: Vec<(Dialect, String)>,
+}
+
+/// Stores a version of the system messages and makes it the newest, unless it is stored.
+///
+/// # Errors
+///
+/// As of [`import_messages`].
+pub(crate) fn import_system(
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
+    loaded: LoadedHead,
+    imported: &ImportedVersion,
+) -> Result<()> {
+    let mut candidates = Vec::with_capacity(imported.messages.len());
+    for (dialect, text) in &imported.messages {
+        let parser =
+            CandidateParser { call, dialect: (*dialect).into(), payload_tokens_min: &|_| None };
+        let mut read = batch::read_candidates(&parser, core::slice::from_ref(text), false)?;
+        let mut reads = RecordReads::default();
+        let slots = add_uploads(&mut reads, call, &read);
+        if !slots.is_empty() {
+            let values = reads.read(session)?;
+            let staged = StagedUploads { slots: &slots, values: &values, is_partial: false };
+            batch::resolve_uploads(session, &parser, &mut read, staged)?;
+        }
+        candidates.append(&mut read);
+    }
+    if candidates.iter().any(|candidate| candidate.message.role != Role::System) {
+        return Err(Error::invalid_input("a version of the system messages must have no other"));
+    }
+    let messages = candidates.iter().collect();
+    let Some(update) = SystemUpdate::prepare_update(session, call, &loaded.head, messages, 0)?
+    else {
+        return Ok(());
+    };
+    if update.is_stored() {
+        return Ok(());
+    }
+    session_rules::ensure_not_archived(session, &loaded.head)?;
+    let ImportedVersion { number, time, previous, .. } = *imported;
+    update.with_stamp(VersionStamp { number, time, previous }).commit(session, call, loaded)
 }
 
 /// Stores as many of the messages as one commit takes, at least one.
@@ -106,6 +158,7 @@ pub(crate) fn import_messages(
         stored,
         batch_record: None,
         line: LineUpdate::default(),
+        system: None,
         index_maintenance,
         changes: Changes::default(),
     }

@@ -11,8 +11,7 @@
 //! | `alignment` | the list begins with the newest messages, or lies among them | those messages |
 //!
 //! A common beginning counts if it reaches the end of the line or has two anchors, because people
-//! begin with the same short words again. System messages at the beginning are not part of it: they
-//! are compared with those of the line by their place.
+//! begin with the same short words again. System messages that fill the slot are not compared.
 //!
 //! The entries of a whole list between and after what was found are aligned with the messages there
 //! ([`super::range_alignment`]). So a whole list may have changes, omissions and insertions.
@@ -26,11 +25,11 @@ use lcm_text::{
 };
 
 use super::{
-    alignment::{AlignableEntry, INSIDE_ANCHORS_MIN, MatchedRun, NewestMessages},
+    alignment::{self, AlignableEntry, INSIDE_ANCHORS_MIN, MatchedRun, NewestMessages},
     anchor_alignment,
-    message_form::{MessageForm, compare_forms},
+    message_form::{self, MessageForm, compare_forms},
     range_alignment::ComparedRange,
-    stored_line::{ComparedMessage, StoredLine},
+    stored_line::StoredLine,
 };
 
 /// Start positions within the newest messages that are tried.
@@ -76,8 +75,6 @@ pub(super) struct LineDiff {
     /// Whether the list begins like the line with one anchor, and all that follows in the line is
     /// the answer to the first question: that answer may well be made again.
     pub(super) is_first_turn: bool,
-    /// System messages at the beginning of list and line.
-    pub(super) lead: LeadCounts,
 }
 
 impl LineDiff {
@@ -92,6 +89,18 @@ impl LineDiff {
     /// Returns whether an entry is stored.
     pub(super) fn is_stored(&self, index: usize) -> bool {
         index < self.accepted || self.positions.get(index).copied().flatten().is_some()
+    }
+
+    /// Adds an entry that is another form of the message at a position.
+    fn add_form(&mut self, index: usize, position: u64) {
+        self.positions.get_mut(index).into_iter().for_each(|slot| *slot = Some(position));
+        self.other_forms.push(index);
+    }
+
+    /// Adds a run at the beginning.
+    fn add_prefix(&mut self, run: &AlignedRun) {
+        self.found_by = "prefix";
+        self.add_run(run);
     }
 
     /// Adds a run.
@@ -111,13 +120,15 @@ struct AlignedRun {
     position_first: u64,
     /// Entries that are anchors.
     anchors: usize,
+    /// Whether one of the last entries says the same under an id or a unique call id.
+    is_named: bool,
 }
 
-/// Numbers of system messages at the beginning of the list and of the line.
+/// Numbers of first entries and messages among which a run is not looked for.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct LeadCounts {
-    pub(super) entries: usize,
-    pub(super) messages: usize,
+struct LeadCounts {
+    entries: usize,
+    messages: usize,
 }
 
 impl LineComparison<'_, '_> {
@@ -203,10 +214,8 @@ impl LineComparison<'_, '_> {
 
     /// Finds runs at the beginning and the end of list and line.
     fn find_runs(&self, session: &mut StoreSession<'_>, diff: &mut LineDiff) -> Result<()> {
-        let lead = self.pair_leads(session, diff)?;
-        diff.lead = lead;
         let stored = int::to_usize(self.line.count_messages());
-        let prefix = self.match_from(session, lead.entries, int::to_u64(lead.messages) + 1)?;
+        let prefix = self.match_from(session, 0, 1)?;
         let mut begun_anew = AlignedRun::default();
         for position in self.line.list_starts() {
             let run = self.match_from(session, 0, position)?;
@@ -218,46 +227,44 @@ impl LineComparison<'_, '_> {
             let reaches_end = int::to_usize(run.position_first) + run.length == stored + 1;
             run.anchors >= INSIDE_ANCHORS_MIN || (run.length > 0 && reaches_end)
         };
-        if is_proven(&begun_anew) && begun_anew.length >= prefix.length + lead.entries {
-            diff.found_by = "prefix";
+        if is_proven(&begun_anew) && begun_anew.length >= prefix.length {
             diff.positions.fill(None);
-            diff.add_run(&begun_anew);
+            diff.add_prefix(&begun_anew);
             return Ok(());
         }
-        let has_equal_leads = lead.entries > 0 && diff.is_stored(lead.entries - 1);
         diff.is_first_turn = prefix.length > 0
             && prefix.anchors + 1 == INSIDE_ANCHORS_MIN
             && !self.has_user_after(session, prefix.position_first + int::to_u64(prefix.length))?;
-        if is_proven(&prefix) || diff.is_first_turn || (has_equal_leads && lead.messages == stored)
-        {
-            diff.found_by = "prefix";
-            diff.add_run(&prefix);
+        if is_proven(&prefix) {
+            diff.add_prefix(&prefix);
             return Ok(());
         }
         let (length, anchors) = (prefix.length, prefix.anchors);
         // One message may well be said again, so a run at the end counts more than one message at
         // the beginning.
-        let suffix = self.find_suffix_run(session, lead)?;
+        let suffix = self.find_suffix_run(session, LeadCounts::default())?;
         // Elsewhere in the list, the newest messages may well be said again.
-        let is_near = suffix.start <= self.confirmed.max(lead.entries)
-            || suffix.length + lead.messages == stored;
-        let follows_prefix = length > 0
-            && suffix.start >= lead.entries + length
-            && anchors + suffix.anchors >= INSIDE_ANCHORS_MIN;
-        let is_suffix = suffix.anchors > 0 && (is_near || follows_prefix);
+        let is_near = suffix.start <= self.confirmed
+            || suffix.length == stored
+            || self.is_certain_run(&suffix);
+        let follows_prefix = |run: &AlignedRun| {
+            length > 0
+                && run.length > 0
+                && run.start >= length
+                && run.position_first > int::to_u64(length)
+                && anchors + run.anchors >= INSIDE_ANCHORS_MIN
+        };
+        let is_suffix = suffix.anchors > 0 && (is_near || follows_prefix(&suffix));
+        if diff.is_first_turn && !(is_suffix && follows_prefix(&suffix)) {
+            diff.add_prefix(&prefix);
+            return Ok(());
+        }
         let inside = match is_suffix {
             true => suffix,
-            false => self.find_inside_run(session, lead)?,
+            false => self.find_inside_run(session, LeadCounts::default())?,
         };
-        let is_apart = inside.start >= lead.entries + length
-            && inside.position_first > int::to_u64(lead.messages + length);
-        if length > 0
-            && inside.length > 0
-            && is_apart
-            && anchors + inside.anchors >= INSIDE_ANCHORS_MIN
-        {
-            diff.found_by = "prefix";
-            diff.add_run(&prefix);
+        if follows_prefix(&inside) {
+            diff.add_prefix(&prefix);
             diff.add_run(&inside);
         } else if inside.length > 0 {
             diff.found_by = "alignment";
@@ -272,40 +279,17 @@ impl LineComparison<'_, '_> {
         Ok(())
     }
 
+    /// Returns whether a run at the end of the line is no repetition, wherever it is in the list.
+    fn is_certain_run(&self, run: &AlignedRun) -> bool {
+        let entries = self.entries.get(run.start..run.start + run.length).unwrap_or(&[]);
+        run.is_named || alignment::have_certain_texts(entries)
+    }
+
     /// Returns whether a person said something from a position on. Of more than one page, yes.
     fn has_user_after(&self, session: &mut StoreSession<'_>, position: u64) -> Result<bool> {
         let stored = self.line.read_page(session, position)?;
         let is_more = position + int::to_u64(stored.len()) <= self.line.count_messages();
         Ok(is_more || stored.iter().any(|message| message.role == Role::User))
-    }
-
-    /// Counts the system messages at the beginning of list and line. If they are as many, adds each
-    /// pair to `diff`, as stored or as another form.
-    fn pair_leads(
-        &self,
-        session: &mut StoreSession<'_>,
-        diff: &mut LineDiff,
-    ) -> Result<LeadCounts> {
-        let is_system = |entry: &&AlignableEntry| entry.role == Role::System;
-        let entries = self.entries.iter().take_while(is_system).count();
-        if entries == 0 || entries == self.entries.len() {
-            return Ok(LeadCounts::default());
-        }
-        let stored = self.line.read_page(session, 1)?;
-        let stored: Vec<ComparedMessage> =
-            stored.into_iter().take_while(|message| message.role == Role::System).collect();
-        if entries == stored.len() {
-            for (index, (entry, message)) in self.entries.iter().zip(&stored).enumerate() {
-                let position = int::to_u64(index) + 1;
-                if message.is_entry(position, entry) {
-                    diff.positions.get_mut(index).into_iter().for_each(|it| *it = Some(position));
-                } else if !entry.is_known() && !entry.mark.has_other_id(&message.mark) {
-                    diff.positions.get_mut(index).into_iter().for_each(|it| *it = Some(position));
-                    diff.other_forms.push(index);
-                }
-            }
-        }
-        Ok(LeadCounts { entries, messages: stored.len() })
     }
 
     /// Matches the entries from index `start` on with the line from a position on.
@@ -316,9 +300,9 @@ impl LineComparison<'_, '_> {
         position_first: u64,
     ) -> Result<AlignedRun> {
         let entries = self.entries.get(start..).unwrap_or(&[]);
-        let MatchedRun { length, anchors } =
+        let MatchedRun { length, anchors, .. } =
             self.match_messages(session, entries, position_first)?;
-        Ok(AlignedRun { start, length, position_first, anchors })
+        Ok(AlignedRun { start, length, position_first, anchors, is_named: false })
     }
 
     /// Compares the entries after the last aligned one with the messages there as other forms of
@@ -345,11 +329,18 @@ impl LineComparison<'_, '_> {
                     diff.grown = Some(start);
                     break;
                 }
-                Some(_) => {
-                    diff.positions.get_mut(start).into_iter().for_each(|it| *it = Some(position));
-                    diff.other_forms.push(start);
+                Some(MessageForm::Shortened)
+                    if !self.goes_on_after(session, start, position)? =>
+                {
+                    break;
                 }
-                None => break,
+                Some(_) => diff.add_form(start, position),
+                None => match self.find_stubs(session, start, position)? {
+                    Some(stubs) => {
+                        stubs.into_iter().for_each(|(index, place)| diff.add_form(index, place))
+                    }
+                    None => break,
+                },
             }
             self.align_gaps(session, diff)?;
             let last = diff.positions.iter().rposition(Option::is_some);
@@ -357,6 +348,51 @@ impl LineComparison<'_, '_> {
             position = diff.positions.iter().flatten().max().map_or(position, |it| it + 1);
         }
         Ok(())
+    }
+
+    /// Returns whether the list goes on after an entry as the line does after a message. Behind the
+    /// newest message, anything may follow.
+    fn goes_on_after(
+        &self,
+        session: &mut StoreSession<'_>,
+        index: usize,
+        position: u64,
+    ) -> Result<bool> {
+        let Some(next) = self.entries.get(index + 1) else { return Ok(false) };
+        if position == self.line.count_messages() {
+            return Ok(true);
+        }
+        let stored = self.line.read_stored(session, &[self.line.seq_at(position + 1)])?;
+        Ok(stored.first().is_some_and(|stored| stored.is_entry(position + 1, next)))
+    }
+
+    /// Finds the entries that are stubs of results whose call ids may only count calls: pairs of an
+    /// index and a position. All else must be equal up to the end of the list or the line, and
+    /// behind the last stub; `None`: it is not.
+    fn find_stubs(
+        &self,
+        session: &mut StoreSession<'_>,
+        start: usize,
+        position: u64,
+    ) -> Result<Option<Vec<(usize, u64)>>> {
+        let (mut stubs, mut is_equal, mut count) = (Vec::new(), false, 0);
+        loop {
+            let place = position + int::to_u64(count);
+            if start + count >= self.entries.len() || place > self.line.count_messages() {
+                return Ok(Some(stubs).filter(|stubs| is_equal && !stubs.is_empty()));
+            }
+            let stored = self.line.read_page(session, place)?;
+            let entries = self.entries.iter().skip(start + count);
+            for (entry, (place, stored)) in entries.zip((place..).zip(&stored)) {
+                is_equal = stored.is_entry(place, entry);
+                if !is_equal && message_form::may_be_stub(entry, stored) {
+                    stubs.push((start + count, place));
+                } else if !is_equal {
+                    return Ok(None);
+                }
+                count += 1;
+            }
+        }
     }
 
     /// Aligns the entries between and after what was found.
@@ -377,6 +413,15 @@ impl LineComparison<'_, '_> {
                     position_end: position_next.unwrap_or(self.line.count_messages() + 1),
                     is_enclosed: position_next.is_some(),
                 };
+                if !range.is_enclosed && range.is_large() {
+                    let before =
+                        LeadCounts { entries: start, messages: int::to_usize(position - 1) };
+                    let run = self.find_suffix_run(session, before)?;
+                    if self.is_certain_run(&run) {
+                        diff.add_run(&run);
+                        continue;
+                    }
+                }
                 let aligned = range.align_range(session, self.line)?;
                 let slots = diff.positions.iter_mut().skip(start).zip(aligned);
                 slots.for_each(|(slot, aligned)| *slot = slot.or(aligned));
@@ -404,16 +449,18 @@ impl LineComparison<'_, '_> {
         let Some(rotated) = rotated.filter(|_| first.start == 0 && before > 0) else {
             return Ok(runs);
         };
-        let MatchedRun { length, anchors } = self.match_messages(session, rotated, 1)?;
+        let MatchedRun { length, anchors, .. } = self.match_messages(session, rotated, 1)?;
         if length < before || anchors < INSIDE_ANCHORS_MIN {
             return Ok(runs);
         }
-        runs.push(AlignedRun { start: first.length, length, position_first: 1, anchors });
+        let run = AlignedRun { start: first.length, length, position_first: 1, anchors, ..first };
+        runs.push(run);
         let start = first.length + before;
         let position_first = first.position_first + int::to_u64(first.length);
         let rest = self.entries.get(start..).unwrap_or(&[]);
-        let MatchedRun { length, anchors } = self.match_messages(session, rest, position_first)?;
-        runs.push(AlignedRun { start, length, position_first, anchors });
+        let MatchedRun { length, anchors, .. } =
+            self.match_messages(session, rest, position_first)?;
+        runs.push(AlignedRun { start, length, position_first, anchors, ..first });
         Ok(runs)
     }
 
@@ -427,12 +474,18 @@ impl LineComparison<'_, '_> {
     ) -> Result<AlignedRun> {
         let least = lead.entries;
         let (marks, length) = (self.line.newest_marks(), self.line.count_messages());
-        let newest = NewestMessages { marks, texts: self.texts, position_last: length };
+        let is_counted = alignment::has_distinct_calls(marks);
         let free = int::to_usize(length).saturating_sub(lead.messages);
         let mut best = AlignedRun { start: least, ..AlignedRun::default() };
         for end in (least + 1..=self.entries.len()).rev() {
             let most = free.min(end - least).min(marks.len());
             let before = self.entries.get(end - most..end).unwrap_or(&[]);
+            let newest = NewestMessages {
+                marks,
+                texts: self.texts,
+                position_last: length,
+                counts_calls: is_counted && end < self.entries.len(),
+            };
             let run = newest.match_suffix(before);
             let is_first = run.length == best.length && end - run.length == least;
             if run.anchors > 0 && (run.length > best.length || is_first) {
@@ -441,6 +494,7 @@ impl LineComparison<'_, '_> {
                     length: run.length,
                     position_first: length + 1 - int::to_u64(run.length),
                     anchors: run.anchors,
+                    is_named: run.named > 0,
                 };
             }
         }
@@ -496,9 +550,10 @@ impl LineComparison<'_, '_> {
         let mut best = AlignedRun::default();
         for (start, position_first) in rank_starts(newest_first, marks, self.entries) {
             let entries = self.entries.get(start..).unwrap_or(&[]);
-            let MatchedRun { length, anchors } =
+            let MatchedRun { length, anchors, .. } =
                 self.match_messages(session, entries, position_first)?;
-            let mut run = AlignedRun { start, length, position_first, anchors };
+            let mut run =
+                AlignedRun { start, length, position_first, anchors, ..AlignedRun::default() };
             self.extend_run(session, lead, &mut run)?;
             let is_near = run.start <= self.confirmed.max(lead.entries);
             let is_proven = is_near && run.anchors >= INSIDE_ANCHORS_MIN;

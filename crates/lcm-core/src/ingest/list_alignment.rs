@@ -1,22 +1,32 @@
 //! Alignment of a list with the line, for `append` and `reconcile` alike.
 //!
 //! In: the entries of a list and the seqs of the messages with their ids. Out: a decision about
-//! each entry. A list is whole or the end of a whole list.
+//! each entry. A list is whole or the end of a whole list. Its leading system messages are not
+//! compared with the line: [`super::system_messages`] decides about them.
 
 use alloc::{string::String, vec::Vec};
 use core::cell::Cell;
 
 use crate::storage::{
-    call::Call, head::ConversationHead, history::MessageHistory, message_mark::advance_list,
-    records::withdrawals::Withdrawals, store_session::StoreSession,
+    call::Call,
+    head::ConversationHead,
+    history::MessageHistory,
+    message_mark::advance_list,
+    records::{
+        system_slot::{count_leading, is_begun},
+        withdrawals::Withdrawals,
+    },
+    store_session::StoreSession,
 };
 use lcm_text::base::{error::Result, int};
 
 use super::{
     alignment::AlignableEntry,
+    line_change::ListStart,
     line_diff::{LineComparison, LineDiff},
-    list_decision::{LineRequest, ListDecision},
+    list_decision::{EntryOutcome, LineRequest, ListDecision},
     stored_line::StoredLine,
+    system_messages::LeadRequest,
     transcript::TranscriptEntry,
 };
 
@@ -57,10 +67,12 @@ pub(super) fn align_list(
     list: &AlignmentRequest<'_>,
 ) -> Result<ListDecision> {
     let line = StoredLine::new(MessageHistory::new(call, head), withdrawals);
-    let hashes = hash_entries(list.entries);
-    let places = list.known.iter().zip(&hashes);
-    let entries: Vec<AlignableEntry> = list
-        .entries
+    let has_no_message = !is_begun(head);
+    let lead = list.count_lead(has_no_message);
+    let (leading, compared) = list.entries.split_at(lead);
+    let hashes = hash_entries(compared);
+    let places = list.known.iter().skip(lead).zip(&hashes);
+    let entries: Vec<AlignableEntry> = compared
         .iter()
         .zip(places)
         .map(|(entry, (known, list_hash))| AlignableEntry {
@@ -84,17 +96,18 @@ pub(super) fn align_list(
         true => line.read_newest_texts(session, line.newest_marks().len())?,
         false => Vec::new(),
     };
-    let has_id = |index: usize| list.entries.get(index).is_some_and(|entry| entry.has_host_id());
+    let has_id = |index: usize| compared.get(index).is_some_and(|entry| entry.has_host_id());
+    let confirmed = list.confirmed.saturating_sub(lead);
     let comparison = LineComparison {
         line: &line,
         entries: &entries,
-        confirmed: list.confirmed,
+        confirmed,
         texts: &texts,
         has_id: &has_id,
-        text_of: list.text_of,
+        text_of: &|index| (list.text_of)(lead + index),
     };
     // Nothing but its id tells whether the only message of a list was said again.
-    let diff = match line.count_messages() == 0 || entries.len() < 2 {
+    let diff = match line.count_messages() == 0 || list.entries.len() < 2 || entries.is_empty() {
         true => LineDiff::from_ids(&entries),
         false => comparison.compare_list(session)?,
     };
@@ -103,8 +116,25 @@ pub(super) fn align_list(
         withdrawals,
         entries: &entries,
         diff: &diff,
-        confirmed: list.confirmed,
+        confirmed,
         seq_seen: list.seq_seen,
     };
-    request.decide_list(session)
+    let mut decision = request.decide_list(session)?;
+    // A list of a system message and one other is no single message.
+    if lead > 0 && decision.found_by == "none" && decision.outcomes.contains(&EntryOutcome::New) {
+        decision.start = ListStart::Unplaced;
+    }
+    let of_lead = LeadRequest { line: &line, diff: &diff, entries: leading, has_no_message };
+    decision.outcomes.splice(..0, of_lead.decide_lead(session)?);
+    Ok(decision)
+}
+
+impl AlignmentRequest<'_> {
+    /// Counts the first entries that may fill the slot: leading system messages of which no id is
+    /// stored. System messages alone may only begin a conversation.
+    fn count_lead(&self, has_no_message: bool) -> usize {
+        let unknown = self.known.iter().take_while(|known| known.is_none()).count();
+        let lead = count_leading(self.entries.iter().map(|entry| entry.role)).min(unknown);
+        if lead == self.entries.len() && !has_no_message { 0 } else { lead }
+    }
 }

@@ -6,12 +6,19 @@
 use alloc::{string::String, vec::Vec};
 
 use crate::storage::{
-    call::Call, head::ConversationHead, records::withdrawals::Withdrawals,
+    call::Call,
+    head::ConversationHead,
+    history::MessageHistory,
+    records::{
+        system_slot::{count_leading, is_begun},
+        withdrawals::Withdrawals,
+    },
     store_session::StoreSession,
 };
 use lcm_text::{
     base::{error::Result, int},
     message::meaning,
+    types::api::AppendMode,
 };
 
 use super::{
@@ -23,6 +30,8 @@ use super::{
     list_decision::{EntryOutcome, SeenMessages},
     new_messages::CandidatePlace,
     planned_line::PlannedLine,
+    stored_line::StoredLine,
+    taken_ids::TakenIds,
     transcript::TranscriptEntry,
 };
 
@@ -34,6 +43,8 @@ const NOTHING_NEW: &str = "nothing-new: the list equals the newest messages; app
 pub(super) struct AppendPlan {
     /// The candidates to store: other forms of stored messages first.
     pub(super) places: Vec<CandidatePlace>,
+    /// Indexes of the candidates that fill the slot of system messages.
+    pub(super) system: Vec<usize>,
     pub(super) line: LineUpdate,
     /// Lines for the warnings of the receipt.
     pub(super) notices: Vec<String>,
@@ -44,15 +55,70 @@ pub(super) struct ListBatch<'a> {
     pub(super) candidates: &'a [AppendCandidate<'a>],
     /// The record under each identity of the candidates.
     pub(super) identities: &'a KnownIdentities,
+    pub(super) mode: AppendMode,
 }
 
 impl ListBatch<'_> {
+    /// Plans the append in its mode. An earlier attempt stored the first `repeated` candidates.
+    ///
+    /// # Errors
+    ///
+    /// `exists`: most of the candidates have ids of other messages; errors of the store; `corrupt`.
+    pub(super) fn plan_append(
+        &self,
+        session: &mut StoreSession<'_>,
+        call: Call<'_>,
+        head: &ConversationHead,
+        withdrawals: Withdrawals,
+        (extra, repeated): (&AppendExtra, u32),
+    ) -> Result<AppendPlan> {
+        let taken = self.find_taken(session, call, head, &withdrawals)?;
+        let mut plan = match self.mode {
+            AppendMode::Transcript => {
+                self.plan_list(session, call, head, withdrawals, extra.seq_seen)?
+            }
+            AppendMode::New => extra.build_plan(repeated, self.candidates, head, withdrawals),
+        };
+        plan.notices.extend(taken);
+        Ok(plan)
+    }
+
+    /// Returns the notice about candidates whose ids other messages have; `None`: there are none.
+    ///
+    /// # Errors
+    ///
+    /// `exists`: most of the candidates would be lost; errors of the store; `corrupt`.
+    fn find_taken(
+        &self,
+        session: &mut StoreSession<'_>,
+        call: Call<'_>,
+        head: &ConversationHead,
+        withdrawals: &Withdrawals,
+    ) -> Result<Option<String>> {
+        let line = StoredLine::new(MessageHistory::new(call, head), withdrawals);
+        let candidates = self.candidates.iter().enumerate();
+        let (entries, known): (Vec<(usize, &TranscriptEntry)>, Vec<Option<u64>>) = candidates
+            .filter(|(_, candidate)| !candidate.entry.is_empty)
+            .map(|(index, candidate)| ((index, &candidate.entry), self.find_known(candidate)))
+            .unzip();
+        TakenIds { entries: &entries, known: &known }.find_notice(session, &line, 0)
+    }
+
+    /// Returns the seq of the message with an id of a candidate; `None`: there is no such message.
+    fn find_known(&self, candidate: &AppendCandidate<'_>) -> Option<u64> {
+        let AppendCandidate { lookups, message, .. } = candidate;
+        match identity::match_identities(lookups, message, self.identities) {
+            IdentityMatch::Stored { seq } => Some(seq),
+            IdentityMatch::New { .. } => None,
+        }
+    }
+
     /// Aligns the list with the line and plans the append.
     ///
     /// # Errors
     ///
     /// Errors of the store; `corrupt`.
-    pub(super) fn plan_list(
+    fn plan_list(
         &self,
         session: &mut StoreSession<'_>,
         call: Call<'_>,
@@ -65,16 +131,8 @@ impl ListBatch<'_> {
             candidates.filter(|(_, candidate)| !candidate.entry.is_empty).collect();
         let entries: Vec<&TranscriptEntry> =
             effective.iter().map(|(_, candidate)| &candidate.entry).collect();
-        let known: Vec<Option<u64>> = effective
-            .iter()
-            .map(|(_, candidate)| {
-                let AppendCandidate { lookups, message, .. } = candidate;
-                match identity::match_identities(lookups, message, self.identities) {
-                    IdentityMatch::Stored { seq } => Some(seq),
-                    IdentityMatch::New { .. } => None,
-                }
-            })
-            .collect();
+        let known: Vec<Option<u64>> =
+            effective.iter().map(|(_, candidate)| self.find_known(candidate)).collect();
         let text_of = |index: usize| {
             let (_, candidate) = effective.get(index)?;
             meaning::read_text(&candidate.raw, &candidate.message)
@@ -97,6 +155,7 @@ impl ListBatch<'_> {
         };
         let places: Vec<CandidatePlace> =
             places_of(EntryOutcome::Revision).chain(places_of(EntryOutcome::New)).collect();
+        let system = places_of(EntryOutcome::System).map(|place| place.index).collect();
         let mut notices = decision.notices;
         if places.is_empty() && entries.len() > 1 && decision.found_by == "alignment" {
             notices.push(NOTHING_NEW.into());
@@ -108,24 +167,31 @@ impl ListBatch<'_> {
             start: decision.start,
             withdrawals,
         };
-        Ok(AppendPlan { places, line, notices })
+        Ok(AppendPlan { places, system, line, notices })
     }
 }
 
 impl AppendExtra {
-    /// Returns the plan of a call in append mode `new` of `count` messages, of which an earlier
+    /// Returns the plan of a call in append mode `new`, of whose messages an earlier
     /// attempt stored the first `repeated`.
     pub(super) fn build_plan(
         &self,
         repeated: u32,
-        count: usize,
+        candidates: &[AppendCandidate<'_>],
         head: &ConversationHead,
         withdrawals: Withdrawals,
     ) -> AppendPlan {
         let planned = self.planned.as_ref();
         let is_revision = planned.is_some_and(|line| line.is_revision);
-        let repeated = int::to_usize(u64::from(repeated));
-        let places = (repeated..count).map(|index| CandidatePlace { index, is_revision });
+        let (repeated, count) = (int::to_usize(u64::from(repeated)), candidates.len());
+        let roles = candidates.iter().map(|candidate| candidate.message.role);
+        let lead = match planned {
+            Some(planned) if planned.is_system => count,
+            None if self.revision.is_none() && !is_begun(head) => count_leading(roles),
+            _ => 0,
+        };
+        let system = (repeated..lead).collect();
+        let places = (repeated.max(lead)..count).map(|index| CandidatePlace { index, is_revision });
         let places = places.collect();
         let seen = planned.map(PlannedLine::seen_messages);
         let is_last = |line: &&PlannedLine| line.count == int::to_u64(count);
@@ -141,6 +207,6 @@ impl AppendExtra {
             },
             withdrawals,
         };
-        AppendPlan { places, line, notices: Vec::new() }
+        AppendPlan { places, system, line, notices: Vec::new() }
     }
 }

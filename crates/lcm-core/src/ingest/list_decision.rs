@@ -25,7 +25,7 @@ use super::{
     alignment::{AlignableEntry, INSIDE_ANCHORS_MIN},
     line_change::{LineChange, ListStart, RESTORED_MAX},
     line_diff::LineDiff,
-    message_form,
+    message_form::{self, MessageForm},
     stored_line::{ComparedMessage, PAGE_MESSAGES, StoredLine},
 };
 
@@ -45,12 +45,16 @@ pub(super) enum EntryOutcome {
     New,
     /// The entry is stored as another form of the message at its place.
     Revision,
+    /// The entry fills the slot of system messages.
+    System,
 }
 
 /// The decision about a list.
 #[derive(Debug)]
 pub(super) struct ListDecision {
     pub(super) found_by: &'static str,
+    /// Number of first entries that equal an accepted list.
+    pub(super) accepted: usize,
     /// One for each entry.
     pub(super) outcomes: Vec<EntryOutcome>,
     pub(super) change: Option<LineChange>,
@@ -117,15 +121,25 @@ struct Placement {
     restored: RestoredMessages,
 }
 
+/// Where messages of the line may be set aside.
+#[derive(Clone, Copy)]
+struct ForkPlace {
+    last: LastStored,
+    /// Number of entries after the last stored one that are set-aside messages.
+    restored: usize,
+    /// Seq of the last message that a summary in the context covers; 0: none.
+    summarised: u64,
+}
+
 /// Set-aside messages that come back.
 #[derive(Default)]
-struct RestoredMessages {
+pub(super) struct RestoredMessages {
     /// Ascending ranges of seqs.
-    ranges: Vec<(u64, u64)>,
+    pub(super) ranges: Vec<(u64, u64)>,
     /// Number of entries, after the last stored one, that are these messages.
-    count: usize,
+    pub(super) count: usize,
     /// Entries among them that are other forms of their messages.
-    forms: Vec<usize>,
+    pub(super) forms: Vec<usize>,
 }
 
 /// The first entries that are messages of a set-aside range.
@@ -157,6 +171,7 @@ impl LineRequest<'_, '_> {
         });
         let mut decision = ListDecision {
             found_by: if is_found { self.diff.found_by } else { "confirmed" },
+            accepted: self.diff.accepted,
             outcomes: outcomes.collect(),
             change: None,
             start: ListStart::Earlier,
@@ -169,6 +184,13 @@ impl LineRequest<'_, '_> {
         let is_new = decision.outcomes.contains(&EntryOutcome::New);
         if decision.found_by == "none" && self.entries.len() > 1 && is_new {
             decision.start = ListStart::Unplaced;
+            let messages = self.line.message_history().head.messages;
+            if messages > 0 && decision.notices.is_empty() {
+                decision.notices.push(format!(
+                    "no-overlap: the list does not continue after the {messages} stored messages; \
+                     all of it counts as new"
+                ));
+            }
         }
         // Without a new message the list may end before the newest message of the line.
         if self.is_whole() && decision.outcomes.contains(&EntryOutcome::New) {
@@ -179,15 +201,10 @@ impl LineRequest<'_, '_> {
     }
 
     /// Returns whether the list is whole: it begins with a message that is new, or that begins the
-    /// line. System messages at the beginning do not count.
+    /// line.
     fn is_whole(&self) -> bool {
-        let is_lead = |entry: &AlignableEntry| entry.role == Role::System;
-        let first = self.entries.iter().position(|entry| !is_lead(entry)).unwrap_or(0);
-        let position = self.diff.positions.get(first).copied().flatten();
-        let before = self.diff.positions.iter().take(first).flatten().count();
-        let is_first = |position: u64| {
-            position <= int::to_u64(before) + 1 || self.line.list_starts().contains(&position)
-        };
+        let position = self.diff.positions.first().copied().flatten();
+        let is_first = |position: u64| position == 1 || self.line.list_starts().contains(&position);
         self.diff.accepted > 0 || position.is_none_or(is_first)
     }
 
@@ -279,7 +296,8 @@ impl LineRequest<'_, '_> {
             if entry.mark.says_the_same(&message.mark) && !entry.is_known() {
                 equal.push(start + offset);
             } else if message_form::may_be_form(entry, message) {
-                let is_held = message_form::compare_forms(entry, None, message).is_some();
+                let is_held = message_form::compare_forms(entry, None, message).is_some()
+                    || message_form::may_be_stub(entry, message);
                 texts += usize::from(message_form::is_text(entry) && !is_held);
                 is_certain &= entry.role == Role::System || is_held;
                 forms.push((start + offset, position_first + int::to_u64(offset)));
@@ -358,6 +376,9 @@ impl LineRequest<'_, '_> {
         }
         let Placement { last, is_placed, summarised, mut restored } =
             self.place_list(session, last)?;
+        if restored.count > 0 && decision.found_by == "none" {
+            decision.found_by = "alignment";
+        }
         let fork = self.line.seq_at(last.position);
         let rest = decision.outcomes.iter_mut().skip(last.count);
         rest.take(restored.count).for_each(|outcome| *outcome = EntryOutcome::Stored);
@@ -380,8 +401,9 @@ impl LineRequest<'_, '_> {
                 "revision: a longer form replaces message {} in the context",
                 self.line.seq_at(last.position + 1)
             ));
-        } else if is_placed && left > 0 && (has_new || restored.count > 0) {
-            change.fork = self.choose_fork(last, summarised, &mut decision.notices);
+        } else if is_placed && left > 0 && (has_new || restored.count > 0 || self.is_undo(last)) {
+            let place = ForkPlace { last, restored: restored.count, summarised };
+            change.fork = self.choose_fork(place, &mut decision.notices);
         } else if self.diff.has_short_beginning && !is_placed && has_new {
             decision.notices.push(SHORT_BEGINNING.into());
         }
@@ -406,10 +428,7 @@ impl LineRequest<'_, '_> {
         let mut placement =
             Placement { last, is_placed: true, summarised, restored: RestoredMessages::default() };
         if last.count == 0 && self.line.count_messages() > 0 {
-            let lead = self.diff.lead;
             placement.is_placed = false;
-            placement.last =
-                LastStored { count: lead.entries, position: int::to_u64(lead.messages) };
         }
         let LastStored { count, position } = placement.last;
         let fork = self.line.seq_at(position);
@@ -419,20 +438,43 @@ impl LineRequest<'_, '_> {
         placement.is_placed |= anchors >= INSIDE_ANCHORS_MIN;
         if placement.is_placed {
             placement.restored = restored;
+        } else if let Some(window) = self.find_window(summarised) {
+            let rest = self.walk_branches(session, window.count, window.seq_last, summarised)?;
+            let position = self.line.count_through(window.fork);
+            placement.last = LastStored { count: 0, position };
+            placement.restored = window.into_restored(rest);
+            placement.is_placed = true;
         }
         Ok(placement)
     }
 
+    /// Returns whether the list is the beginning of the line and nothing else: the host took back
+    /// what follows.
+    fn is_undo(&self, last: LastStored) -> bool {
+        let positions = self.diff.positions.iter().enumerate().skip(self.diff.accepted);
+        let first = self.diff.position_accepted + 1;
+        let is_next = |(index, position): (usize, &Option<u64>)| {
+            *position == Some(first + int::to_u64(index - self.diff.accepted))
+        };
+        self.entries.len() > 1
+            && last.count == self.entries.len()
+            && positions.into_iter().all(is_next)
+            && self.is_whole()
+    }
+
     /// Returns the seq of the last message that stays, where messages of the line follow the last
     /// stored entry and the list does not have them; adds a notice.
-    fn choose_fork(&self, last: LastStored, summarised: u64, notices: &mut Vec<String>) -> u64 {
+    fn choose_fork(&self, place: ForkPlace, notices: &mut Vec<String>) -> u64 {
+        let last = place.last;
         let fork = self.line.seq_at(last.position);
         let newest = self.line.seq_at(self.line.count_messages());
-        if let Some(doubt) = self.find_doubt(last, (fork, newest), summarised) {
-            notices.push(format!(
-                "branch-in-doubt: the list goes another way after message {fork}, but {doubt}; the \
-                 stored messages stay, and new messages are stored after them"
-            ));
+        if let Some(doubt) = self.find_doubt(place, (fork, newest)) {
+            if last.count + place.restored < self.entries.len() || place.restored > 0 {
+                notices.push(format!(
+                    "branch-in-doubt: the list goes another way after message {fork}, but {doubt}; \
+                     the stored messages stay, and new messages are stored after them"
+                ));
+            }
             return self.line.message_history().head.messages;
         }
         notices.push(format!(
@@ -446,14 +488,11 @@ impl LineRequest<'_, '_> {
 
     /// Returns why nothing may be set aside after a message; `None`: the branch is certain. The
     /// pair has the seqs of the message at the fork and of the newest message of the line.
-    fn find_doubt(
-        &self,
-        last: LastStored,
-        (fork, newest): (u64, u64),
-        summarised: u64,
-    ) -> Option<&'static str> {
-        let entries = self.entries.iter().enumerate().take(last.count);
-        let matched = entries.filter(|(index, _)| self.diff.is_stored(*index));
+    fn find_doubt(&self, place: ForkPlace, (fork, newest): (u64, u64)) -> Option<&'static str> {
+        let ForkPlace { last, restored, summarised } = place;
+        let entries = self.entries.iter().enumerate().take(last.count + restored);
+        let matched =
+            entries.filter(|(index, _)| *index >= last.count || self.diff.is_stored(*index));
         let anchors = matched.filter(|(_, entry)| entry.is_anchor()).count();
         match self.seq_seen {
             None => Some("the call does not say with `seq_seen` what the caller saw"),
@@ -528,7 +567,8 @@ impl LineRequest<'_, '_> {
                 };
                 // Of texts of people and models, only one may differ between two equal messages.
                 let is_text = message_form::is_text(entry);
-                let is_certain = message_form::compare_forms(entry, None, &message).is_some();
+                let form = message_form::compare_forms(entry, None, &message);
+                let is_certain = form.is_some_and(|form| form != MessageForm::Shortened);
                 let is_form = message_form::may_be_form(entry, &message) && !(is_text && texts > 0);
                 if is_equal || is_certain {
                     if is_certain && !is_equal {

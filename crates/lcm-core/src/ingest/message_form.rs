@@ -14,12 +14,15 @@ pub(super) enum MessageForm {
     Longer,
     /// The stored text holds the entry, or the entry stands for the result of the same call.
     Other,
+    /// The stored text of a user begins or ends with the entry, and the rest is no block of its
+    /// own: an edit, which is another message, unless what follows is the same.
+    Shortened,
 }
 
 /// Returns which form of a message an entry is; `None`: the entry is another message.
 ///
 /// A longer text of a user is an edit, which is another message. A shorter form must be long enough
-/// to be evidence by itself.
+/// to be evidence by itself, or lack only a block that the host added.
 pub(super) fn compare_forms(
     entry: &AlignableEntry,
     text: Option<&str>,
@@ -35,21 +38,49 @@ pub(super) fn compare_forms(
         if begins && entry.role != Role::User && !stored.is_empty() {
             return Some(MessageForm::Longer);
         }
-        if entry.is_discriminating && is_held(entry, stored) {
+        let rest = find_rest(entry, stored);
+        if rest.is_some_and(|rest| entry.role == Role::User && is_block(rest)) {
             return Some(MessageForm::Other);
+        }
+        if rest.is_some() && entry.is_discriminating {
+            let is_user = entry.role == Role::User;
+            return Some(if is_user { MessageForm::Shortened } else { MessageForm::Other });
         }
     }
     let is_result = entry.role == Role::Tool && mark.has_same_call(stored_mark);
     is_result.then_some(MessageForm::Other)
 }
 
-/// Returns whether a longer stored text begins or ends with the text of an entry.
-fn is_held(entry: &AlignableEntry, stored: &str) -> bool {
-    let Some((bytes, said)) = entry.text.filter(|(bytes, _)| *bytes < stored.len()) else {
-        return false;
-    };
-    let ends = [stored.get(..bytes), stored.get(stored.len() - bytes..)];
-    ends.into_iter().flatten().any(|text| meaning::hash_text(entry.role, text) == said)
+/// Returns what a longer stored text has beside the text of an entry, with which it begins or ends;
+/// `None`: it does not.
+fn find_rest<'a>(entry: &AlignableEntry, stored: &'a str) -> Option<&'a str> {
+    let (bytes, said) = entry.text.filter(|(bytes, _)| (1..stored.len()).contains(bytes))?;
+    let ends = [
+        (stored.get(..bytes), stored.get(bytes..)),
+        (stored.get(stored.len() - bytes..), stored.get(..stored.len() - bytes)),
+    ];
+    let is_entry = |text: &str| meaning::hash_text(entry.role, text) == said;
+    ends.into_iter().find_map(|(text, rest)| rest.filter(|_| text.is_some_and(is_entry)))
+}
+
+/// Returns whether a part of a text is in tags or brackets, as hosts write what they add to the
+/// words of a user.
+fn is_block(rest: &str) -> bool {
+    let rest = rest.trim();
+    [('<', '>'), ('[', ']')]
+        .iter()
+        .any(|(first, last)| rest.starts_with(*first) && rest.ends_with(*last))
+}
+
+/// Returns whether an entry is a shorter result of a call with the same id, which may only count
+/// calls: a stub, if what is beside it is equal.
+pub(super) fn may_be_stub(entry: &AlignableEntry, message: &ComparedMessage) -> bool {
+    let is_shorter = |said: &str| entry.text.is_some_and(|(bytes, _)| bytes < said.len());
+    entry.role == Role::Tool
+        && may_be_form(entry, message)
+        && entry.mark.has_call()
+        && entry.mark.call == message.mark.call
+        && message.said.as_deref().is_some_and(is_shorter)
 }
 
 /// Returns whether an entry may be another form of the message at its place, between two neighbours
@@ -100,8 +131,10 @@ mod tests {
         let compare_texts = |role, text, stored| compare(role, text, stored, [0, 0]);
         assert_eq!(compare_texts(Role::Assistant, long, "The ans"), Some(MessageForm::Longer));
         assert_eq!(compare_texts(Role::Assistant, begin, long), Some(MessageForm::Other));
-        assert_eq!(compare_texts(Role::User, begin, long), Some(MessageForm::Other));
+        assert_eq!(compare_texts(Role::User, begin, long), Some(MessageForm::Shortened));
         assert_eq!(compare_texts(Role::User, long, begin), None);
+        let reminded = alloc::format!("{long}\n\n<reminder>Be brief.</reminder>");
+        assert_eq!(compare_texts(Role::User, long, &reminded), Some(MessageForm::Other));
         assert_eq!(compare_texts(Role::Assistant, "The ans", long), None);
         assert_eq!(compare_texts(Role::Assistant, "Another", long), None);
     }

@@ -6,7 +6,7 @@
 use alloc::{string::String, vec::Vec};
 
 use crate::storage::{head::ConversationHead, records::identity::StoredIdentity};
-use lcm_text::{base::int, types::event::EventList};
+use lcm_text::{base::int, message::Role, types::event::EventList};
 
 use super::{
     batch::AppendCandidate,
@@ -45,6 +45,18 @@ pub(super) struct AppendDecision {
     pub(super) repeated: u32,
     pub(super) events: EventList,
     pub(super) is_likely_replay: bool,
+}
+
+impl AppendDecision {
+    /// Counts the system messages, after other forms of messages, with which the new messages
+    /// begin; 0: all of them are system messages.
+    pub(super) fn count_lead(&self, candidates: &[AppendCandidate<'_>]) -> usize {
+        let is_system = |new: &NewCandidate| {
+            candidates.get(new.index).is_some_and(|it| it.message.role == Role::System)
+        };
+        let new = self.new_messages.iter().skip(self.revisions);
+        new.clone().position(|new| !is_system(new)).unwrap_or(0)
+    }
 }
 
 /// Selects the messages of a batch that are stored, among the candidates of `order`, in this order.

@@ -23,6 +23,8 @@ pub(crate) struct PlannedLine {
     pub(super) change: Option<LineChange>,
     /// Whether the messages of the call are other forms of stored messages.
     pub(super) is_revision: bool,
+    /// Whether the messages of the call fill the slot of system messages.
+    pub(super) is_system: bool,
     /// Whether a list begins with the messages of the first append.
     pub(super) is_start: bool,
     /// Running hash of the whole list; `None`: the list is not remembered.
@@ -58,6 +60,13 @@ impl PlannedLine {
         self.change.is_some()
     }
 
+    /// Returns the option of an append whose messages fill the slot. `last_count` as for
+    /// [`Self::for_append`].
+    #[must_use]
+    pub(crate) fn for_system(&self, last_count: Option<u64>) -> Self {
+        Self { is_system: true, is_start: false, ..self.for_append(false, last_count) }
+    }
+
     /// Returns the option of one append. `last_count`: number of messages of the last append;
     /// `None`: further appends follow.
     #[must_use]
@@ -70,9 +79,9 @@ impl PlannedLine {
         }
     }
 
-    /// Notes that the first append was made.
-    pub(crate) fn finish_change(&mut self) {
-        (self.change, self.is_start) = (None, false);
+    /// Notes that the first append was made; `is_system`: its messages filled the slot.
+    pub(crate) fn finish_change(&mut self, is_system: bool) {
+        (self.change, self.is_start) = (None, self.is_start && is_system);
     }
 
     /// Returns the JSON object, which [`Self::parse`] reads.
@@ -94,7 +103,9 @@ impl PlannedLine {
                 line.add_array("restored", ranges);
             }
         }
-        for (key, value) in [("revision", self.is_revision), ("start", self.is_start)] {
+        let flags =
+            [("revision", self.is_revision), ("start", self.is_start), ("system", self.is_system)];
+        for (key, value) in flags {
             if value {
                 line.add_flag(key, true);
             }
@@ -136,6 +147,7 @@ impl PlannedLine {
             change: fork.map(|fork| LineChange { fork, is_grown, restored }),
             is_revision: line.take_flag("revision"),
             is_start: line.take_flag("start"),
+            is_system: line.take_flag("system"),
             list_hash: hash
                 .and_then(|hash| hash::decode_hex(&hash))
                 .filter(|hash| hash.len() == 16)
@@ -158,6 +170,7 @@ mod tests {
             change: Some(LineChange { fork: 3, is_grown: true, restored: Vec::from([(5, 6)]) }),
             is_revision: true,
             is_start: true,
+            is_system: true,
             list_hash: Some([7; 16]),
             count: 2,
             seq_seen: Some(4),

@@ -14,7 +14,7 @@ use super::{
     stored_line::{ComparedMessage, PAGE_MESSAGES, StoredLine},
 };
 
-/// Most entries and most messages that are compared. The table then has 4 MB.
+/// Most entries and most messages that are compared at once. The table then has 1 MB.
 const RANGE_MAX: usize = 1_000;
 
 /// A range of entries and the range of the line with which it is compared.
@@ -30,9 +30,15 @@ pub(super) struct ComparedRange<'a> {
 }
 
 impl ComparedRange<'_> {
+    /// Returns whether the range is not compared at once.
+    pub(super) fn is_large(&self) -> bool {
+        let count = int::to_usize(self.position_end.saturating_sub(self.position_first));
+        self.entries.len().max(count) > RANGE_MAX
+    }
+
     /// Aligns the entries and returns the position of each. The common beginning and, if the ranges
     /// are enclosed, the common end are found at any length. Of the rest, the first 1,000 entries
-    /// and messages are compared.
+    /// and messages are compared, and as many again after the last that was found.
     ///
     /// # Errors
     ///
@@ -56,18 +62,28 @@ impl ComparedRange<'_> {
         for (slot, position) in positions.iter_mut().skip(last).zip(position_last..) {
             *slot = Some(position);
         }
-        let rest = ComparedRange {
-            entries: self.entries.get(before..last).unwrap_or(&[]),
-            position_first: self.position_first + int::to_u64(before),
-            position_end: position_last,
-            is_enclosed: self.is_enclosed,
-        };
-        for (index, position) in rest.find_pairs(session, line)? {
-            if let Some(slot) = positions.get_mut(before + index) {
-                *slot = Some(position);
+        let mut start = before;
+        let mut position_first = self.position_first + int::to_u64(before);
+        loop {
+            let entries = self.entries.get(start..last).unwrap_or(&[]);
+            let rest =
+                ComparedRange { entries, position_first, position_end: position_last, ..*self };
+            let pairs = rest.find_pairs(session, line)?;
+            for (index, position) in &pairs {
+                positions.get_mut(start + index).into_iter().for_each(|it| *it = Some(*position));
             }
+            let Some((index, position)) = pairs.last().filter(|_| rest.is_large()) else {
+                return Ok(positions);
+            };
+            (start, position_first) = (start + index + 1, position + 1);
+            let entries = self.entries.get(start..last).unwrap_or(&[]);
+            let rest =
+                ComparedRange { entries, position_first, position_end: position_last, ..*self };
+            let equal = rest.count_equal_first(session, line)?;
+            let slots = positions.iter_mut().skip(start).take(equal);
+            slots.zip(position_first..).for_each(|(slot, position)| *slot = Some(position));
+            (start, position_first) = (start + equal, position_first + int::to_u64(equal));
         }
-        Ok(positions)
     }
 
     /// Counts the first entries that equal the first messages.
@@ -159,7 +175,23 @@ impl ComparedRange<'_> {
     }
 }
 
-/// Finds a longest common subsequence: pairs of an index of an entry and of a message.
+/// Score of a pair, which is more than that of all pairs that follow each other.
+const PAIR_SCORE: u32 = 1 << 12;
+
+/// What a cell of the table says about the rests of entries and messages from it on.
+mod step {
+    /// The next pair is after this entry.
+    pub(super) const SKIP_ENTRY: u8 = 0;
+    /// The next pair is after this message.
+    pub(super) const SKIP_MESSAGE: u8 = 1;
+    /// This entry and message are the next pair.
+    pub(super) const PAIR: u8 = 2;
+    /// After this pair, the next entry and message are a pair.
+    pub(super) const GOES_ON: u8 = 4;
+}
+
+/// Finds a longest common subsequence, of equally long ones one with the fewest gaps: pairs of an
+/// index of an entry and of a message. There are at most [`RANGE_MAX`] of each.
 fn find_common(
     entries: &[AlignableEntry],
     position_first: u64,
@@ -171,37 +203,55 @@ fn find_common(
             message.is_entry(position_first + int::to_u64(place), entry)
         })
     };
-    // `lengths` has the length of the longest common subsequence of the rests from each pair on.
-    let width = stored.len() + 1;
-    let mut lengths = alloc::vec![0_u16; (entries.len() + 1) * width];
-    let length_at = |lengths: &[u16], index: usize, place: usize| {
-        lengths.get(index * width + place).copied().unwrap_or(0)
-    };
-    for index in (0..entries.len()).rev() {
-        for place in (0..stored.len()).rev() {
-            let length = match is_match(index, place) {
-                true => length_at(&lengths, index + 1, place + 1) + 1,
-                false => {
-                    length_at(&lengths, index + 1, place).max(length_at(&lengths, index, place + 1))
-                }
-            };
-            if let Some(slot) = lengths.get_mut(index * width + place) {
-                *slot = length;
+    let width = stored.len();
+    let steps = fill_steps(entries.len(), width, &is_match);
+    let (mut index, mut place, mut pairs, mut goes_on) = (0, 0, Vec::new(), false);
+    while index < entries.len() && place < width {
+        let step = steps.get(index * width + place).copied().unwrap_or_default();
+        match step & !step::GOES_ON {
+            step::SKIP_ENTRY if !goes_on => index += 1,
+            step::SKIP_MESSAGE if !goes_on => place += 1,
+            _ => {
+                pairs.push((index, place));
+                goes_on = step & step::GOES_ON > 0;
+                (index, place) = (index + 1, place + 1);
             }
         }
     }
-    let (mut index, mut place, mut pairs) = (0, 0, Vec::new());
-    while index < entries.len() && place < stored.len() {
-        if is_match(index, place) {
-            pairs.push((index, place));
-            (index, place) = (index + 1, place + 1);
-        } else if length_at(&lengths, index + 1, place) >= length_at(&lengths, index, place + 1) {
-            index += 1;
-        } else {
-            place += 1;
-        }
-    }
     pairs
+}
+
+/// Returns the table of steps, a row for each of `height` entries.
+fn fill_steps(height: usize, width: usize, is_match: &dyn Fn(usize, usize) -> bool) -> Vec<u8> {
+    let get = |row: &[(u32, u32)], place: usize| row.get(place).copied().unwrap_or((0, 0));
+    let mut steps = alloc::vec![step::SKIP_ENTRY; height * width];
+    // Scores of the rests from each message on: of all of them, and of those whose first pair is
+    // this entry and message.
+    let mut below = alloc::vec![(0_u32, 0_u32); width + 1];
+    for index in (0..height).rev() {
+        let mut row = alloc::vec![(0_u32, 0_u32); width + 1];
+        for place in (0..width).rev() {
+            let (skip_entry, skip_message) = (get(&below, place).0, get(&row, place + 1).0);
+            let (mut step, mut best) = match skip_entry >= skip_message {
+                true => (step::SKIP_ENTRY, skip_entry),
+                false => (step::SKIP_MESSAGE, skip_message),
+            };
+            let mut paired = 0;
+            if is_match(index, place) {
+                let (rest, next) = get(&below, place + 1);
+                let goes_on = next > 0 && next + 1 >= rest;
+                paired = PAIR_SCORE + if goes_on { next + 1 } else { rest };
+                step |= if goes_on { step::GOES_ON } else { 0 };
+                if paired >= best {
+                    (step, best) = (step::PAIR | (step & step::GOES_ON), paired);
+                }
+            }
+            row.get_mut(place).into_iter().for_each(|cell| *cell = (best, paired));
+            steps.get_mut(index * width + place).into_iter().for_each(|cell| *cell = step);
+        }
+        below = row;
+    }
+    steps
 }
 
 /// Returns the pairs that are evidence: runs with an anchor, and runs at the start of both ranges

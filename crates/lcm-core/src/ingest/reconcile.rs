@@ -11,6 +11,7 @@ use alloc::{string::String, vec::Vec};
 use crate::storage::{
     call::Call,
     head::LoadedHead,
+    history::MessageHistory,
     record_key::RecordKey,
     records::{
         identity::{IdentityLookup, StoredIdentity},
@@ -25,6 +26,9 @@ use super::{
     list_alignment::{AlignmentRequest, align_list},
     list_decision::EntryOutcome,
     reconcile_plan::PlanInput,
+    rendered::strip_rendered,
+    stored_line::StoredLine,
+    taken_ids::TakenIds,
     transcript::{TranscriptEntry, parse_transcript},
 };
 
@@ -33,8 +37,8 @@ use super::{
 /// # Errors
 ///
 /// `invalid-input`: a wrong or unknown field, or more confirmed than entries; `limit-exceeded`: too
-/// many entries; `exists`: a transcript of which no id is stored was changed among stored messages,
-/// or a likely replay is refused; errors of the store.
+/// many entries; `exists`: a likely replay is refused, or most of the entries have ids of other
+/// messages; errors of the store.
 pub(crate) fn reconcile(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -48,38 +52,63 @@ pub(crate) fn reconcile(
     transcript.confirmed_count = transcript.confirmed_count.max(consumed);
     // After confirmed entries, other entries may equal stored messages without being a replay.
     transcript.refuse_replay &= transcript.confirmed_count == 0;
+    if !transcript.is_new {
+        strip_rendered(session, call, transcript.entries.iter_mut())?;
+    }
     let entries = &*transcript.entries;
     let effective = &*select_effective(entries);
-    let input = PlanInput { config: call.config, head, transcript: &transcript, effective };
+    let mut input =
+        PlanInput { config: call.config, head, transcript: &transcript, effective, taken: None };
     // Entries that `append` skips are never missing.
     let is_skipped = |index: usize| effective.binary_search(&index).is_err();
     let known = read_known_seqs(session, call, entries)?;
+    let withdrawals = session.read_record(&Withdrawals::key(call.keys))?.unwrap_or_default();
     if transcript.is_new {
+        input.taken = find_taken(session, &input, call, (&withdrawals, &known), 0)?;
         let outcome = |index: usize| match is_skipped(index) || known.get(index) != Some(&None) {
             true => EntryOutcome::Stored,
             false => EntryOutcome::New,
         };
         return input.build_plan("ids", None, &outcome);
     }
-    let withdrawals = session.read_record(&Withdrawals::key(call.keys))?.unwrap_or_default();
     let listed: Vec<&TranscriptEntry> =
         effective.iter().filter_map(|index| entries.get(*index)).collect();
-    let known: Vec<Option<u64>> =
+    let known_listed: Vec<Option<u64>> =
         effective.iter().map(|index| known.get(*index).copied().flatten()).collect();
     let list = AlignmentRequest {
         entries: &listed,
-        known: &known,
+        known: &known_listed,
         confirmed: effective.partition_point(|index| *index < transcript.confirmed_count),
         seq_seen: transcript.seq_seen,
         // The entries have hashes and no texts.
         text_of: &|_| None,
     };
     let decision = align_list(session, call, head, &withdrawals, &list)?;
+    input.taken = find_taken(session, &input, call, (&withdrawals, &known), decision.accepted)?;
     let outcome = |index: usize| match effective.binary_search(&index) {
         Ok(number) => decision.outcomes.get(number).copied().unwrap_or(EntryOutcome::New),
         Err(_) => EntryOutcome::Stored,
     };
     input.build_plan(decision.found_by, Some(&decision), &outcome)
+}
+
+/// Finds the entries whose ids other messages have, and returns the notice about them. The first
+/// `accepted` effective entries are stored; `known` has the seqs of the messages with the ids.
+fn find_taken(
+    session: &mut StoreSession<'_>,
+    input: &PlanInput<'_>,
+    call: Call<'_>,
+    (withdrawals, known): (&Withdrawals, &[Option<u64>]),
+    accepted: usize,
+) -> Result<Option<String>> {
+    let line = StoredLine::new(MessageHistory::new(call, input.head), withdrawals);
+    let entries = input.transcript.entries.iter().enumerate();
+    let (places, known): (Vec<(usize, &TranscriptEntry)>, Vec<Option<u64>>) =
+        entries.zip(known).filter(|((_, entry), _)| !entry.is_empty).unzip();
+    let first = input.effective.get(accepted).copied().unwrap_or(usize::MAX);
+    let accepted = places.partition_point(|(index, _)| *index < first);
+    let taken = TakenIds { entries: &places, known: &known };
+    taken.find_notice(session, &line, accepted)
 }
 
 /// Kind of an id, the id, and the hash of the entry if the id counts only together with equal

@@ -32,6 +32,8 @@ pub(super) struct PlanInput<'a> {
     pub(super) transcript: &'a ReconcileRequest,
     /// Indexes of the entries that `append` would store in an empty conversation.
     pub(super) effective: &'a [usize],
+    /// Notice about entries whose ids are taken; `None`: there are none.
+    pub(super) taken: Option<String>,
 }
 
 /// A range of entries, by 0-based inclusive index.
@@ -39,8 +41,8 @@ pub(super) struct PlanInput<'a> {
 struct MissingRange {
     from: u64,
     to: u64,
-    /// Whether the entries are other forms of stored messages.
-    is_revision: bool,
+    /// What becomes of the entries.
+    outcome: EntryOutcome,
 }
 
 impl PlanInput<'_> {
@@ -57,7 +59,7 @@ impl PlanInput<'_> {
         outcome: &dyn Fn(usize) -> EntryOutcome,
     ) -> Result<String> {
         let is_recognised = |index: usize| outcome(index) == EntryOutcome::Stored;
-        let Self { config, head, transcript, effective } = *self;
+        let Self { config, head, transcript, effective, .. } = *self;
         let ReconcileRequest { entries, confirmed_count, backlog, .. } = transcript;
         let confirmed = *confirmed_count;
         let last = effective.iter().rev().find(|index| **index < confirmed);
@@ -75,9 +77,9 @@ impl PlanInput<'_> {
         let overlap = OverlapSummary { stored, found_by: by, first_stored };
         let bounded = backlog.limit_missing(config, &mut indexes, &tokens, &overlap);
         let missing = collect_ranges(&indexes, outcome);
-        let mut warnings = self.build_warnings(by, &missing);
+        let mut warnings = JsonWriter::new_array();
         let notices = decision.map_or(&[][..], |decision| &decision.notices);
-        notices.iter().for_each(|notice| warnings.push_text(notice));
+        notices.iter().chain(&self.taken).for_each(|notice| warnings.push_text(notice));
         if let Some(warning) = backlog.build_warning(&bounded) {
             warnings.push_text(&warning);
         }
@@ -130,19 +132,6 @@ impl PlanInput<'_> {
         }
         Ok(())
     }
-
-    /// Builds the warnings about a transcript that shares no message with the store, or branches.
-    fn build_warnings(&self, by: &str, missing: &[MissingRange]) -> JsonWriter {
-        let stored = self.head.messages;
-        let mut warnings = JsonWriter::new_array();
-        if by == "none" && stored > 0 && !missing.is_empty() {
-            warnings.push_text(&format!(
-                "no-overlap: the transcript does not continue after the {stored} stored messages; \
-                 all of it counts as new"
-            ));
-        }
-        warnings
-    }
 }
 
 /// Joins the consecutive indexes of a sorted list into ranges.
@@ -150,10 +139,10 @@ fn collect_ranges(indexes: &[usize], outcome: &dyn Fn(usize) -> EntryOutcome) ->
     let mut ranges: Vec<MissingRange> = Vec::new();
     for index in indexes {
         let at = int::to_u64(*index);
-        let is_revision = outcome(*index) == EntryOutcome::Revision;
+        let outcome = outcome(*index);
         match ranges.last_mut() {
-            Some(range) if range.to + 1 == at && range.is_revision == is_revision => range.to = at,
-            _ => ranges.push(MissingRange { from: at, to: at, is_revision }),
+            Some(range) if range.to + 1 == at && range.outcome == outcome => range.to = at,
+            _ => ranges.push(MissingRange { from: at, to: at, outcome }),
         }
     }
     ranges
@@ -161,12 +150,14 @@ fn collect_ranges(indexes: &[usize], outcome: &dyn Fn(usize) -> EntryOutcome) ->
 
 fn write_ranges(missing: &[MissingRange]) -> JsonWriter {
     let mut ranges = JsonWriter::new_array();
-    for MissingRange { from, to, is_revision } in missing {
+    for MissingRange { from, to, outcome } in missing {
         let mut range = JsonWriter::new_object();
         range.add_number("index_first", *from);
         range.add_number("index_last", *to);
-        if *is_revision {
-            range.add_flag("revision", true);
+        match outcome {
+            EntryOutcome::Revision => range.add_flag("revision", true),
+            EntryOutcome::System => range.add_flag("system", true),
+            EntryOutcome::New | EntryOutcome::Stored => {}
         }
         ranges.push_object(range);
     }

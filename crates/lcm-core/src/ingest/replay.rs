@@ -39,14 +39,18 @@ impl ReplayThresholds {
 
 /// Adds one warning for messages of users and one for other messages, for each kind of which as
 /// many as its threshold equal newest stored messages.
+///
+/// # Errors
+///
+/// `exists`, with the text of the first warning: a likely replay, and `refuse_replay` is set.
 pub(super) fn add_replay_warnings(
     config: &Config,
     extra: &AppendExtra,
     candidates: &[AppendCandidate<'_>],
     decided: &mut AppendDecision,
-) {
+) -> Result<()> {
     if !extra.counts_replays() {
-        return;
+        return Ok(());
     }
     let is_from_user = |index: usize| {
         candidates.get(index).is_some_and(|candidate| candidate.message.role == Role::User)
@@ -68,15 +72,7 @@ pub(super) fn add_replay_warnings(
             ));
         }
     }
-}
-
-/// Refuses a likely replay if `refuse_replay` is set.
-///
-/// # Errors
-///
-/// `exists`, with the text of the first warning.
-pub(super) fn ensure_no_replay(refuse_replay: bool, decided: &AppendDecision) -> Result<()> {
-    if refuse_replay && decided.is_likely_replay {
+    if extra.refuse_replay && decided.is_likely_replay {
         let message = decided.warnings.first().cloned().unwrap_or_default();
         return Err(Error::new(ErrorCode::Exists, message));
     }

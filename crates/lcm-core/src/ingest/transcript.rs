@@ -3,7 +3,7 @@
 //! [`identify`] turns raw messages into entries as JSON, and [`parse_transcript`] parses entries
 //! with the options of `reconcile`. The engine and `reconcile` use this module.
 
-use alloc::{string::String, vec::Vec};
+use alloc::{format, string::String, vec::Vec};
 
 use crate::storage::message_mark::MessageMark;
 use lcm_text::{
@@ -51,6 +51,17 @@ pub(super) struct TranscriptEntry {
     pub(super) redacted_copy: Option<RedactedCopy>,
     /// Estimated tokens; 0: unknown.
     pub(super) tokens: u64,
+    /// Parts that begin like rendered summaries.
+    pub(super) summaries: Vec<SummaryPart>,
+}
+
+/// A part that begins like a rendered summary.
+#[derive(Debug)]
+pub(super) struct SummaryPart {
+    /// Place among the parts.
+    pub(super) place: usize,
+    /// Id as it is printed.
+    pub(super) id: String,
 }
 
 impl TranscriptEntry {
@@ -72,6 +83,10 @@ impl TranscriptEntry {
             is_empty: message.is_failed_and_empty,
             redacted_copy: RedactedCopy::from_message(raw, message),
             tokens: message.tokens.into(),
+            summaries: meaning::find_summaries(raw, message)
+                .into_iter()
+                .map(|(place, id)| SummaryPart { place, id })
+                .collect(),
         }
     }
 
@@ -89,7 +104,28 @@ impl TranscriptEntry {
             is_empty: false,
             redacted_copy: None,
             tokens: 0,
+            summaries: Vec::new(),
         }
+    }
+
+    /// Removes the parts that are rendered summaries. An entry without further parts is empty.
+    pub(super) fn strip_parts(&mut self, is_rendered: &dyn Fn(&SummaryPart, &SaidPart) -> bool) {
+        let parts = core::mem::take(&mut self.summaries);
+        let said = core::mem::take(&mut self.said);
+        let before = said.len();
+        for (place, said) in said.into_iter().enumerate() {
+            let part = parts.iter().find(|part| part.place == place);
+            if !part.is_some_and(|part| is_rendered(part, &said)) {
+                self.said.push(said);
+            }
+        }
+        if self.said.len() == before {
+            return;
+        }
+        self.mark =
+            MessageMark::from_parts(&self.said, self.entry_id.clone(), self.event_key.clone());
+        self.is_empty |= self.said.is_empty();
+        (self.is_discriminating, self.text_bytes, self.redacted_copy) = (false, None, None);
     }
 
     /// Returns whether the message has an entry id or event key.
@@ -112,6 +148,10 @@ impl TranscriptEntry {
         let redacted = self.redacted_copy.map(RedactedCopy::to_hex);
         entry.add_optional_text("redacted", redacted.as_deref());
         entry.add_number("tokens", self.tokens);
+        if !self.summaries.is_empty() {
+            let parts = self.summaries.iter().map(|part| format!("{} {}", part.place, part.id));
+            entry.add_texts("summaries", &parts.collect::<Vec<String>>());
+        }
         entry
     }
 }
@@ -234,6 +274,15 @@ fn parse_entry(mut fields: JsonFields<'_>, index: usize) -> Result<TranscriptEnt
             .as_deref()
             .and_then(RedactedCopy::from_hex),
         tokens: fields.take_optional_u64("tokens").unwrap_or(0),
+        summaries: fields
+            .take_optional_texts("summaries")
+            .unwrap_or_default()
+            .iter()
+            .filter_map(|part| {
+                let (place, id) = part.split_once(' ')?;
+                Some(SummaryPart { place: place.parse().ok()?, id: id.into() })
+            })
+            .collect(),
     };
     fields.finish_known(TRANSCRIPT_ARGUMENT)?;
     Ok(entry)

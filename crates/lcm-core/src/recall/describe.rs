@@ -1,5 +1,5 @@
-//! Describe: the properties of one summary, message, file or conversation, with the cost of an
-//! expansion.
+//! Describe: the properties of one summary, message, file, version of the system messages, or
+//! conversation, with the cost of an expansion.
 //!
 //! In: an id. Out: JSON, and the tokens of stored text in the JSON. A grant is charged for text
 //! only, not for ids, times and sizes. Not here: ranges of a file ([`super::describe_file`]) and
@@ -15,7 +15,11 @@ use crate::storage::{
     context::ContextItem,
     head::LoadedHead,
     history::MessageHistory,
-    records::grants::GrantAccess,
+    records::{
+        grants::GrantAccess,
+        remakes::RemakeRecord,
+        system_slot::{self, SystemVersion},
+    },
     store_session::StoreSession,
     summary::{self, SourceRef, StoredFinish, Summary, SummarySources},
 };
@@ -94,6 +98,7 @@ pub(crate) fn describe_uncharged(
                 describe_summary(session, call, id, within)
             }
             ResolvedId::Message(seq) => describe_message(session, call, seq, within),
+            ResolvedId::System(id) => describe_system(session, call, id, within),
             ResolvedId::File(id) => {
                 describe_file::describe_file(session, call, id, &wanted, within)
             }
@@ -117,6 +122,11 @@ fn describe_summary(
         true => None,
         false => session.read_record(&Summary::derived_key(keys, id))?,
     };
+    let replaced_by = match record.is_provisional() && !is_limited {
+        true => session.read_record(&RemakeRecord::key(keys))?.unwrap_or_default().find_newest(id),
+        false => id,
+    };
+    let replaced_by = (replaced_by != id).then(|| summary::format_summary_id(replaced_by));
     let derived: Vec<String> = derived.into_iter().map(summary::format_summary_id).collect();
     let message_ids: Vec<String> = match record.sources {
         SummarySources::Messages { seq_first, seq_last, .. } => (seq_first..=seq_last)
@@ -149,6 +159,10 @@ fn describe_summary(
     w.add_number("message_tokens", record.message_tokens);
     w.add_text("model", &record.model);
     w.add_number("prompt_version", record.prompt_version.into());
+    w.add_flag("provisional", record.is_provisional());
+    w.add_optional_text("replaced_by", replaced_by.as_deref());
+    let replaces = record.replaces.filter(|_| !is_limited).map(summary::format_summary_id);
+    w.add_optional_text("replaces", replaces.as_deref());
     w.add_number("seq_first", record.seq_first);
     w.add_number("seq_last", record.seq_last);
     w.add_number("source_tokens", record.source_tokens);
@@ -209,6 +223,10 @@ fn describe_conversation(
     w.add_array("subtree", subtree);
     w.add_flag("subtree_complete", roots.len() <= SUBTREE_MAX);
     w.add_number("summaries", head.summaries);
+    match head.system {
+        Some(slot) => w.add_object("system", slot.to_object()),
+        None => w.add_null("system"),
+    }
     Ok(RecallAnswer::new(w, 0))
 }
 
@@ -274,6 +292,47 @@ fn describe_message(
     let mut note = JsonWriter::new_object();
     within.write_grant_note(tokens, shown.len() < raw.len(), &mut note);
     Ok(RecallAnswer::new(render_message_row(history, placed, &raw, shown, note), tokens))
+}
+
+/// Describes a version of the system messages.
+///
+/// # Errors
+///
+/// `not-found`: the conversation has no such version, or the grant does not cover all of the
+/// conversation.
+fn describe_system(
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
+    id: [u8; 8],
+    within: ReadLimits<'_>,
+) -> Result<RecallAnswer> {
+    let loaded = LoadedHead::open_existing(session, call)?;
+    let is_limited = within.permit.is_some_and(|permit| permit.covered_spans(call.keys).is_some());
+    let version = session.read_record(&SystemVersion::key(call.keys, id))?;
+    let name = system_slot::format_system_id(id);
+    let Some(version) = version.filter(|_| !is_limited) else {
+        return Err(Error::not_found(format_args!(
+            "there is no version `{name}` of the system messages in this conversation"
+        )));
+    };
+    within.ensure_tokens_left()?;
+    let history = MessageHistory::new(call, &loaded.head);
+    let text = system_slot::join_texts(&version.read_texts(session, &history)?);
+    let shown = within.truncate_text(&text);
+    let tokens = tokens::estimate(shown);
+    let mut w = JsonWriter::new_object();
+    w.add_time("created_at", version.time);
+    within.write_grant_note(tokens, shown.len() < text.len(), &mut w);
+    w.add_text("id", &name);
+    w.add_text("kind", "system");
+    w.add_number("messages", int::to_u64(version.messages.len()));
+    w.add_flag("newest", loaded.head.system.is_some_and(|slot| slot.id == id));
+    let previous = version.previous.map(system_slot::format_system_id);
+    w.add_optional_text("previous_id", previous.as_deref());
+    w.add_text("text", shown);
+    w.add_number("tokens", version.tokens().into());
+    w.add_number("version", version.number);
+    Ok(RecallAnswer::new(w, tokens))
 }
 
 /// Renders a message as JSON, with `shown` as its text and the members of `note`. `raw`: the whole

@@ -141,9 +141,10 @@ fn expand_in_conversation(
             }
             name
         }
-        ResolvedId::File(_) => {
+        ResolvedId::File(_) | ResolvedId::System(_) => {
             return Err(Error::invalid_input(
-                "`id` must name a summary or a message; `describe` returns the content of a file",
+                "`id` must name a summary or a message; `describe` returns the content of a file \
+                 and of system messages",
             ));
         }
     };

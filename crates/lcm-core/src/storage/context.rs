@@ -43,10 +43,14 @@ pub(crate) struct SummaryItem {
     pub(crate) bytes: u32,
     pub(crate) seq_first: u64,
     pub(crate) seq_last: u64,
+    /// Whether the record of the summary is provisional; stored as the case of [`StoredItem`].
+    #[serde(skip)]
+    pub(crate) is_provisional: bool,
 }
 
 /// One item of the context.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(from = "StoredItem", into = "StoredItem")]
 pub(crate) enum ContextItem {
     /// Raw messages.
     Run(MessageRun),
@@ -55,6 +59,43 @@ pub(crate) enum ContextItem {
     /// Messages that a new session withdrew. The item keeps their place, costs no tokens and is not
     /// rendered. Two withdrawn items are never neighbours.
     Withdrawn { seq_first: u64, seq_last: u64 },
+}
+
+/// The stored form of [`ContextItem`]; the order of the variants is part of the format.
+#[derive(Deserialize, Serialize)]
+enum StoredItem {
+    Run(MessageRun),
+    Summary(SummaryItem),
+    Withdrawn { seq_first: u64, seq_last: u64 },
+    Provisional(SummaryItem),
+}
+
+impl From<StoredItem> for ContextItem {
+    fn from(stored: StoredItem) -> Self {
+        match stored {
+            StoredItem::Run(run) => Self::Run(run),
+            StoredItem::Summary(summary) => Self::Summary(summary),
+            StoredItem::Withdrawn { seq_first, seq_last } => {
+                Self::Withdrawn { seq_first, seq_last }
+            }
+            StoredItem::Provisional(summary) => {
+                Self::Summary(SummaryItem { is_provisional: true, ..summary })
+            }
+        }
+    }
+}
+
+impl From<ContextItem> for StoredItem {
+    fn from(item: ContextItem) -> Self {
+        match item {
+            ContextItem::Run(run) => Self::Run(run),
+            ContextItem::Summary(summary) if summary.is_provisional => Self::Provisional(summary),
+            ContextItem::Summary(summary) => Self::Summary(summary),
+            ContextItem::Withdrawn { seq_first, seq_last } => {
+                Self::Withdrawn { seq_first, seq_last }
+            }
+        }
+    }
 }
 
 impl ContextItem {
@@ -102,6 +143,11 @@ impl ContextItem {
             Self::Run(_) | Self::Withdrawn { .. } => None,
         }
     }
+
+    /// Returns 1 for a provisional summary, else 0.
+    fn count_provisional(&self) -> u64 {
+        u64::from(matches!(self, Self::Summary(summary) if summary.is_provisional))
+    }
 }
 
 impl SoundRecord for ContextItem {
@@ -128,7 +174,7 @@ impl SoundRecord for Context {
     fn is_sound(&self) -> bool {
         self.nodes.len() <= limits::NODES_MAX
             && self.items.is_sound()
-            && codec::are_countable(&[self.tokens, self.rendered_tokens])
+            && codec::are_countable(&[self.tokens, self.rendered_tokens, self.provisional])
     }
 }
 
@@ -149,6 +195,8 @@ pub(crate) struct ContextNodeRef {
 pub(crate) struct Context {
     pub(crate) tokens: u64,
     pub(crate) rendered_tokens: u64,
+    /// Number of items that are provisional summaries.
+    pub(crate) provisional: u64,
     nodes: Vec<ContextNodeRef>,
     items: Vec<ContextItem>,
 }
@@ -263,7 +311,8 @@ impl Context {
             writer.write_nodes(&mut segment, &mut nodes)?;
             segment = keep;
         }
-        let mut context = Self { tokens: 0, rendered_tokens: 0, nodes, items: segment };
+        let mut context =
+            Self { tokens: 0, rendered_tokens: 0, provisional: 0, nodes, items: segment };
         if context.nodes.len() > limits::NODES_MAX {
             context = writer.rebuild_nodes(&edit)?;
         }
@@ -275,6 +324,8 @@ impl Context {
         context.rendered_tokens = (self.rendered_tokens
             + sum(replacement, ContextItem::rendered_tokens))
         .saturating_sub(sum(removed, ContextItem::rendered_tokens));
+        context.provisional = (self.provisional + sum(replacement, ContextItem::count_provisional))
+            .saturating_sub(sum(removed, ContextItem::count_provisional));
         Ok((context, writer.puts))
     }
 }
@@ -356,7 +407,7 @@ impl ContextNodeWriter<'_> {
                 limits::NODES_MAX * limits::NODE_ITEMS_MAX
             )));
         }
-        Ok(Context { tokens: 0, rendered_tokens: 0, nodes, items: keep })
+        Ok(Context { tokens: 0, rendered_tokens: 0, provisional: 0, nodes, items: keep })
     }
 }
 
@@ -374,6 +425,7 @@ impl Context {
         Self {
             tokens: 1 << 39,
             rendered_tokens: 1 << 39,
+            provisional: 4_096,
             nodes: alloc::vec![node; limits::NODES_MAX],
             items: (0..int::to_u64(limits::INLINE_ITEMS_MAX)).map(item).collect(),
         }
@@ -422,6 +474,7 @@ mod tests {
             bytes,
             seq_first,
             seq_last,
+            is_provisional: seq_first.is_multiple_of(3),
         })
     }
 
@@ -477,6 +530,8 @@ mod tests {
             let loaded = context.load_items(&mut session, &keys).unwrap();
             assert_eq!(loaded, plain, "revision {revision}");
             assert_eq!(context.tokens, plain.iter().map(ContextItem::tokens).sum::<u64>());
+            let provisional: u64 = plain.iter().map(ContextItem::count_provisional).sum();
+            assert_eq!(context.provisional, provisional);
             assert_eq!(context.count_items(), int::to_u64(plain.len()));
             assert!(context.nodes.len() <= limits::NODES_MAX);
             assert!(context.items.len() <= limits::INLINE_ITEMS_MAX);

@@ -16,11 +16,11 @@ use crate::storage::{
     clock::{Clock, ClockReading},
     codec::{self, SoundRecord},
     context::Context,
-    keys::{self, ConversationKeys},
+    keys::{ConversationKeys, FORMAT_VERSION_KEY},
     message_mark::{AcceptedList, MessageMark},
     pack::PackRef,
     record_key::{RecordKey, RecordReads, RecordValues},
-    records::deferred::DeferredCompaction,
+    records::{deferred::DeferredCompaction, system_slot::SystemSlot},
     store::{Guard, Put},
     store_session::StoreSession,
     summary::SummaryProvenance,
@@ -138,6 +138,12 @@ pub(crate) struct ConversationHead {
     pub(crate) archived: Option<ArchiveRecord>,
     /// Deferred compaction; `None`: no compaction is deferred.
     pub(crate) deferred: Option<DeferredCompaction>,
+    /// Number of entries in the record of remakes; 0: there is no such record.
+    pub(crate) remakes: u32,
+    /// The slot of system messages, a record of its own that is read with the head; `None`: no list
+    /// had system messages.
+    #[serde(skip)]
+    pub(crate) system: Option<SystemSlot>,
 }
 
 impl SoundRecord for ConversationHead {
@@ -206,7 +212,14 @@ impl ConversationHead {
             family: None,
             archived: None,
             deferred: None,
+            remakes: 0,
+            system: None,
         }
+    }
+
+    /// Returns the tokens of the system messages that belong to every context.
+    pub(crate) fn system_tokens(&self) -> u64 {
+        self.system.map_or(0, |slot| u64::from(slot.tokens))
     }
 }
 
@@ -226,16 +239,19 @@ impl LoadedHead {
         conversation: &str,
         further: &[String],
     ) -> Result<(Self, Vec<Option<Vec<u8>>>)> {
-        let mut wanted = alloc::vec![keys.head_key(), String::from(keys::FORMAT_VERSION_KEY)];
+        let slot = SystemSlot::key(keys);
+        let mut wanted =
+            alloc::vec![keys.head_key(), FORMAT_VERSION_KEY.into(), slot.name().into()];
         wanted.extend_from_slice(further);
         let mut values = session.read_uncached(&wanted)?;
-        let rest = values.split_off(2.min(values.len()));
+        let rest = values.split_off(3.min(values.len()));
         let mut values = values.into_iter();
         let bytes = values.next().flatten();
         if let Some(value) = values.next().flatten() {
-            let _: () = codec::decode(keys::FORMAT_VERSION_KEY, &value)?;
+            let _: () = codec::decode(FORMAT_VERSION_KEY, &value)?;
         }
-        let head = match &bytes {
+        let system = values.next().flatten().filter(|_| bytes.is_some());
+        let mut head = match &bytes {
             None => ConversationHead::new(conversation),
             Some(value) if codec::is_tombstone(value) => {
                 // Nothing of the conversation stays in memory.
@@ -250,6 +266,7 @@ impl LoadedHead {
                 keys.head_key()
             )));
         }
+        head.system = system.map(|value| slot.decode(&value)).transpose()?;
         session.bind_head(keys, head.revision, bytes.as_deref());
         Ok((Self { head, bytes }, rest))
     }
@@ -408,7 +425,7 @@ impl LoadedHead {
             let name = (head.tenant.as_str(), head.conversation.as_str());
             puts.push(Put { key: keys.name_key(), value: Some(codec::encode(&name)?) });
             let format = Some(codec::encode(&())?);
-            puts.push(Put { key: keys::FORMAT_VERSION_KEY.into(), value: format });
+            puts.push(Put { key: FORMAT_VERSION_KEY.into(), value: format });
         }
         puts.push(Put { key: keys.head_key(), value: Some(codec::encode(&head)?) });
         changes.guards.push(Guard { key: keys.head_key(), value: self.bytes });
@@ -500,6 +517,10 @@ pub(crate) enum JournalAction {
     Focus,
     /// Stored the clock, beside a grant that ends by it.
     Clock,
+    /// Removed that models were asked for provisional summaries again in vain.
+    Resummarize,
+    /// Made a version of the system messages the newest, and stored no message.
+    System { version: [u8; 8] },
 }
 
 #[cfg(test)]
@@ -531,7 +552,7 @@ mod tests {
         let listed: Vec<&str> =
             listed.split(", ").filter_map(|act| act.split(' ').next()).collect();
         assert_eq!(listed, acts);
-        assert_eq!(acts.last().map(String::as_str), Some("clock"));
+        assert_eq!(acts.last().map(String::as_str), Some("system"));
     }
 
     /// Goal: a head has at most 4 KiB. Method: every list at its bound, every number beyond any
@@ -589,6 +610,7 @@ mod tests {
             next_attempt_at: 1 << 48,
             exhausted_tokens: Some(1 << 43),
         });
+        head.remakes = 12_288;
         head.context = Context::full(|seq| {
             ContextItem::Summary(crate::storage::context::SummaryItem {
                 id: [255; 8],
@@ -598,6 +620,7 @@ mod tests {
                 bytes: 250_000,
                 seq_first: far + seq,
                 seq_last: far + seq,
+                is_provisional: true,
             })
         });
         let bytes = codec::encode(&head).unwrap().len();

@@ -597,7 +597,7 @@ impl<'a> MessageHistory<'a> {
         self.read_raw_text(session, stored.rendered_content().0)
     }
 
-    fn read_raw_text<'s>(
+    pub(crate) fn read_raw_text<'s>(
         &self,
         session: &mut StoreSession<'_>,
         raw: &'s RawText,

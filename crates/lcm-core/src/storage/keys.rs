@@ -179,6 +179,11 @@ impl ConversationKeys {
         format!("{}/u{}", self.root, hex(&id))
     }
 
+    /// Returns the key of the remakes of provisional summaries.
+    pub(crate) fn remakes_key(&self) -> String {
+        format!("{}/o", self.root)
+    }
+
     /// Returns the key of a context node, from the revision that wrote it and its number there.
     pub(crate) fn context_node_key(&self, revision: u64, number: u32) -> String {
         format!("{}/x{revision:010x}/{number:04x}", self.root)
@@ -251,6 +256,16 @@ impl ConversationKeys {
     /// Returns the key of the record of the withdrawn messages.
     pub(crate) fn withdrawals_key(&self) -> String {
         format!("{}/w", self.root)
+    }
+
+    /// Returns the key of the slot of system messages.
+    pub(crate) fn system_slot_key(&self) -> String {
+        format!("{}/r", self.root)
+    }
+
+    /// Returns the key of a version of the system messages.
+    pub(crate) fn system_version_key(&self, id: [u8; 8]) -> String {
+        format!("{}/r{}", self.root, hex(&id))
     }
 
     /// Returns the key of the record of the conversation's vectors.
@@ -380,6 +395,7 @@ mod tests {
             keys.identity_key(&[7; 32]),
             keys.summary_key([7; 8]),
             keys.derived_key([7; 8]),
+            keys.remakes_key(),
             keys.context_node_key(7, 7),
             keys.attempt_key(&[7; 16]),
             keys.calibration_key("m"),
@@ -394,6 +410,8 @@ mod tests {
             keys.segment_block_key(&[7; 8], 7),
             keys.column_key('m', 'l', 7),
             keys.withdrawals_key(),
+            keys.system_slot_key(),
+            keys.system_version_key([7; 8]),
             keys.vectors_key(),
             keys.vector_key('m', 's', 7),
         ];

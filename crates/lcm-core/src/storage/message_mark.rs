@@ -74,7 +74,17 @@ impl MessageMark {
 
     /// Returns whether both messages have the same call ids, and these look globally unique.
     pub(crate) fn has_same_call(&self, other: &Self) -> bool {
-        self.call[3] & 1 == 1 && self.call == other.call
+        self.has_unique_call() && self.call == other.call
+    }
+
+    /// Returns whether the message has a call id.
+    pub(crate) fn has_call(&self) -> bool {
+        self.call != [0; 4]
+    }
+
+    /// Returns whether the message has a call id that looks globally unique.
+    pub(crate) fn has_unique_call(&self) -> bool {
+        self.call[3] & 1 == 1
     }
 
     /// Returns whether both messages have call ids, and these differ.

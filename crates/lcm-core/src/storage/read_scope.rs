@@ -21,7 +21,10 @@ use crate::storage::{
     conversation_list,
     head::LoadedHead,
     keys::ConversationKeys,
-    records::grants::{self, GrantAccess},
+    records::{
+        grants::{self, GrantAccess},
+        system_slot,
+    },
     session::list_other_members,
     store_session::StoreSession,
     summary::{self, Summary},
@@ -34,6 +37,8 @@ pub(crate) enum ResolvedId {
     Message(u64),
     /// The id of a large payload.
     File([u8; 8]),
+    /// The id of a version of the system messages.
+    System([u8; 8]),
 }
 
 /// The limits of a read: grant, tokens of stored text in the answer, and ranges of messages.
@@ -214,6 +219,7 @@ pub(crate) fn find_conversations_with_id(
             Ok(ResolvedId::Message(_)) => keys.head_key(),
             Ok(ResolvedId::Summary(id)) => keys.summary_key(id),
             Ok(ResolvedId::File(id)) => keys.payload_key(id),
+            Ok(ResolvedId::System(id)) => keys.system_version_key(id),
             Err(_) => continue,
         };
         members.push(member);
@@ -236,7 +242,7 @@ pub(crate) fn resolve_id(keys: &ConversationKeys, text: &str) -> Result<Resolved
     let is_word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-');
     let id = text
         .split(|c: char| !is_word(c))
-        .find(|word| ["sum_", "msg_", "file_"].iter().any(|kind| word.starts_with(kind)))
+        .find(|word| ["sum_", "msg_", "file_", "sys_"].iter().any(|kind| word.starts_with(kind)))
         .ok_or_else(|| {
             Error::not_found(format_args!("`{text}` has no id of a summary, message or file"))
         })?;
@@ -254,6 +260,13 @@ pub(crate) fn resolve_id(keys: &ConversationKeys, text: &str) -> Result<Resolved
         return large_payload::parse_name(id).map(ResolvedId::File).ok_or_else(|| {
             Error::not_found(format_args!(
                 "`{id}` is not the id of a file, which has 16 hex digits"
+            ))
+        });
+    }
+    if id.starts_with("sys_") {
+        return system_slot::parse_system_id(id).map(ResolvedId::System).ok_or_else(|| {
+            Error::not_found(format_args!(
+                "`{id}` is not the id of system messages, which has 16 hex digits"
             ))
         });
     }

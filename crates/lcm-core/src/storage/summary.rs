@@ -98,6 +98,35 @@ pub(crate) struct Summary {
     pub(crate) findings: Vec<String>,
     /// Ids of files of the sources, in order, without repetition; at most 64.
     pub(crate) file_ids: Vec<String>,
+    pub(crate) provisional: Provisional,
+    /// The provisional summary that this one was made in place of; `None`: none.
+    pub(crate) replaces: Option<[u8; 8]>,
+}
+
+/// Whether a summary is to be made again, and why; the order of the variants is part of the format.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Provisional {
+    No,
+    /// The text was made because the configured model failed, was not there, or had its answers
+    /// rejected.
+    Text,
+    /// A model wrote the text, and a source was provisional.
+    Source,
+}
+
+impl Provisional {
+    /// All variants, in the order of their declaration.
+    pub(crate) const ALL: [Self; 3] = [Self::No, Self::Text, Self::Source];
+
+    /// Returns the name in JSON.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::No => "no",
+            Self::Text => "text",
+            Self::Source => "source",
+        }
+    }
 }
 
 /// The stored form of [`Level`]; the order of the variants is part of the format.
@@ -260,7 +289,18 @@ impl Summary {
 
     /// Computes the id of the record.
     pub(crate) fn id(&self) -> [u8; 8] {
-        summary_id(&self.task, self.prompt_version, self.level, &self.text)
+        let identity = SummaryIdentity {
+            task: &self.task,
+            prompt_version: self.prompt_version,
+            level: self.level,
+            replaces: self.replaces,
+        };
+        identity.compute_id(&self.text)
+    }
+
+    /// Returns whether the summary is provisional, by its record alone.
+    pub(crate) fn is_provisional(&self) -> bool {
+        self.provisional != Provisional::No
     }
 
     /// Renders the summary as the XML element of an assembled context.
@@ -292,22 +332,29 @@ impl Summary {
     }
 }
 
-/// Computes the id of a summary: a hash over its sources, prompt version, level and text.
-///
-/// `task` is the hash over the sources; it always differs between leaves and condensed summaries.
-pub(crate) fn summary_id(
-    task: &[u8; 16],
-    prompt_version: u32,
-    level: StoredLevel,
-    text: &str,
-) -> [u8; 8] {
-    hash::hash_prefix(&hash::hash_fields(&[
-        b"lcm summary",
-        task,
-        &prompt_version.to_be_bytes(),
-        level.as_str().as_bytes(),
-        text.as_bytes(),
-    ]))
+/// What the id of a summary depends on beside its text.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SummaryIdentity<'a> {
+    /// Hash over the sources; it always differs between leaves and condensed summaries.
+    pub(crate) task: &'a [u8; 16],
+    pub(crate) prompt_version: u32,
+    pub(crate) level: StoredLevel,
+    /// The provisional summary that this one was made in place of.
+    pub(crate) replaces: Option<[u8; 8]>,
+}
+
+impl SummaryIdentity<'_> {
+    /// Computes the id of the summary with this text.
+    pub(crate) fn compute_id(&self, text: &str) -> [u8; 8] {
+        let replaces = self.replaces.unwrap_or_default();
+        let mut fields: Vec<&[u8]> = Vec::from([b"lcm summary".as_slice(), self.task]);
+        let version = self.prompt_version.to_be_bytes();
+        fields.extend([version.as_slice(), self.level.as_str().as_bytes(), text.as_bytes()]);
+        if self.replaces.is_some() {
+            fields.push(&replaces);
+        }
+        hash::hash_prefix(&hash::hash_fields(&fields))
+    }
 }
 
 /// Formats the printed id of a summary.

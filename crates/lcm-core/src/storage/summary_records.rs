@@ -8,7 +8,7 @@ use crate::storage::{
     codec,
     keys::ConversationKeys,
     store_session::{self, StoreSession},
-    summary::Summary,
+    summary::{SourceRef, Summary},
 };
 use lcm_text::base::{error::Result, int, sort::SortedMap};
 
@@ -49,6 +49,23 @@ pub(crate) fn read_summary_page(
         summaries.push((entry.key, record));
     }
     Ok(Some(SummaryPage { summaries, has_more }))
+}
+
+/// Reads the summaries of these references, in order.
+///
+/// # Errors
+///
+/// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing, and
+/// the head has not changed; errors of the store.
+pub(crate) fn read_referenced_summaries(
+    session: &mut StoreSession<'_>,
+    keys: &ConversationKeys,
+    refs: &[SourceRef],
+) -> Result<Vec<Summary>> {
+    let wanted: Vec<(String, u32)> =
+        refs.iter().map(|source| (keys.summary_key(source.id), source.bytes)).collect();
+    let values = session.read_immutable(&wanted)?;
+    wanted.iter().zip(values).map(|((key, _), value)| codec::decode(key, &value)).collect()
 }
 
 /// Reads the stored summaries among these ids, four per host call; ids without a record are

@@ -126,4 +126,21 @@ impl Lcm {
             },
         )
     }
+
+    /// Returns why another model should be asked for a summary, `blank` or `cut-off`; `None`: the
+    /// answer is worth applying.
+    pub fn judge_answer(
+        &self,
+        request: &CompletionRequest,
+        answer: &Completion,
+    ) -> Result<Option<String>> {
+        self.call(
+            "compaction.judge-answer",
+            || json!({"request": {"id": request.id}}),
+            |bindings, store| {
+                let compaction = bindings.lcm_engine_compaction();
+                compaction.call_judge_answer(store, request, answer).map(Ok)
+            },
+        )
+    }
 }

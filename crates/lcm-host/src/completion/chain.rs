@@ -8,11 +8,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{CompletionProvider, failed};
+use super::{CompletionProvider, Offline, failed};
 use crate::{
     clock::Cancel,
+    component::Component,
     events,
-    types::{CompletionError, CompletionErrorCode, CompletionRequest, CompletionResult, Purpose},
+    lcm::Lcm,
+    types::{
+        Completion, CompletionError, CompletionErrorCode, CompletionRequest, CompletionResult,
+        Purpose,
+    },
 };
 
 /// Retries of a provider after its first attempt, by default.
@@ -29,12 +34,14 @@ const DELAY_MAX: Duration = Duration::from_secs(60);
 /// chain returns them at once. After any other failure the same provider is asked again, up to the
 /// number of retries, then the next provider. The chain returns the first completion, or the
 /// failure of the last provider. After a stop by the caller, no further provider is asked. A chain
-/// without providers fails with `unavailable`.
+/// without providers fails with `unavailable`. With [`Chain::with_judge`] a completion that says
+/// nothing or was cut off counts only if no other provider has a better one.
 #[derive(Clone)]
 pub struct Chain {
     default: Vec<Arc<dyn CompletionProvider>>,
     by_purpose: Vec<(Purpose, Arc<dyn CompletionProvider>)>,
     retries: u32,
+    judge: Option<Lcm>,
 }
 
 impl std::fmt::Debug for Chain {
@@ -52,7 +59,7 @@ impl Chain {
     /// [`Chain::with_retries`] sets another number.
     #[must_use]
     pub fn new(providers: Vec<Arc<dyn CompletionProvider>>) -> Self {
-        Self { default: providers, by_purpose: Vec::new(), retries: RETRIES }
+        Self { default: providers, by_purpose: Vec::new(), retries: RETRIES, judge: None }
     }
 
     /// Adds a provider for one purpose. The general providers are then not asked for that purpose;
@@ -68,6 +75,20 @@ impl Chain {
     pub fn with_retries(mut self, retries: u32) -> Self {
         self.retries = retries;
         self
+    }
+
+    /// Asks the next provider after a completion that says nothing or was cut off, as `component`
+    /// judges.
+    #[must_use]
+    pub fn with_judge(mut self, component: &Component) -> Self {
+        self.judge = Some(Offline::new(component).into_instance());
+        self
+    }
+
+    /// Returns whether the next provider should be asked after this completion.
+    fn is_faulty(&self, request: &CompletionRequest, completion: &Completion) -> bool {
+        let judged = |judge: &Lcm| judge.judge_answer(request, completion);
+        self.judge.as_ref().is_some_and(|judge| matches!(judged(judge), Ok(Some(_))))
     }
 
     fn providers(&self, purpose: Purpose) -> Vec<&Arc<dyn CompletionProvider>> {
@@ -115,16 +136,27 @@ impl CompletionProvider for Chain {
     fn complete(&self, request: &CompletionRequest, cancel: &Cancel) -> CompletionResult {
         let mut last = failed(CompletionErrorCode::Unavailable, "no model is configured");
         let mut attempts = 0;
-        for provider in self.providers(request.purpose) {
+        let mut faulty = None;
+        let providers = self.providers(request.purpose);
+        let is_alone = providers.len() < 2;
+        for provider in providers {
             last = self.ask(provider.as_ref(), request, cancel, &mut attempts);
             match &last {
+                CompletionResult::Done(done) if !is_alone && self.is_faulty(request, done) => {
+                    faulty.get_or_insert(last.clone());
+                }
                 CompletionResult::Done(_) => return last,
                 CompletionResult::Failed(error) if is_final(error) => return last,
                 CompletionResult::Failed(_) if cancel.is_cancelled() => return last,
                 CompletionResult::Failed(_) => {}
             }
         }
-        last
+        // The component rejects a faulty answer by its rules.
+        faulty.unwrap_or(last)
+    }
+
+    fn is_offline(&self, purpose: Purpose) -> bool {
+        self.providers(purpose).first().is_some_and(|provider| provider.is_offline(purpose))
     }
 }
 
@@ -143,7 +175,7 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use super::*;
-    use crate::types::{Completion, Finish, Level};
+    use crate::types::{Finish, Level};
 
     fn request(purpose: Purpose) -> CompletionRequest {
         CompletionRequest {

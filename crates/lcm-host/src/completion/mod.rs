@@ -51,6 +51,14 @@ pub trait CompletionProvider: Send + Sync {
     /// Completes one request, and blocks until the answer. A slow provider should return early when
     /// `cancel` is set.
     fn complete(&self, request: &CompletionRequest, cancel: &Cancel) -> CompletionResult;
+
+    /// Returns whether the requests of this purpose are completed without a model on purpose. An
+    /// answer of [`Offline`] from any other provider stands in for a model that failed, so its
+    /// summary is provisional.
+    fn is_offline(&self, purpose: Purpose) -> bool {
+        let _ = purpose;
+        false
+    }
 }
 
 impl<F: Fn(&CompletionRequest) -> CompletionResult + Send + Sync> CompletionProvider for F {

@@ -8,7 +8,7 @@ use crate::{
     component::Component,
     lcm::Lcm,
     store::Memory,
-    types::{CompletionErrorCode, CompletionRequest, CompletionResult},
+    types::{CompletionErrorCode, CompletionRequest, CompletionResult, Purpose},
 };
 
 /// Name of the model of offline answers.
@@ -31,6 +31,11 @@ impl Offline {
         });
         Self { instance: Lcm::new(component, Box::new(Memory::new()), no_model) }
     }
+
+    /// Returns the instance, for calls that need no store.
+    pub(super) fn into_instance(self) -> Lcm {
+        self.instance
+    }
 }
 
 impl CompletionProvider for Offline {
@@ -39,5 +44,9 @@ impl CompletionProvider for Offline {
             Ok(completion) => CompletionResult::Done(completion),
             Err(error) => failed(CompletionErrorCode::Other, error.message),
         }
+    }
+
+    fn is_offline(&self, _purpose: Purpose) -> bool {
+        true
     }
 }

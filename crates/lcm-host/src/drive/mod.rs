@@ -16,7 +16,7 @@ use crate::{
     ask::read_requests,
     clock::{Cancel, Clock},
     compaction::Pass,
-    completion::complete_all,
+    completion::{OFFLINE_MODEL, complete_all},
     error::{Code, Error, Result},
     events,
     ingest::IngestResult,
@@ -216,11 +216,15 @@ impl Driver<'_> {
         let answers = complete_all(self.lcm.model(), requests, self.parts.cancel);
         let answers: Vec<Value> = answers.iter().map(completion_result).collect();
         // The component needs no text to decide what to apply.
-        let event = |answer: &Value| match answer.get("done") {
+        let model = self.lcm.model();
+        let event = |(answer, request): (&Value, &CompletionRequest)| match answer.get("done") {
+            Some(done) if done["model"] == OFFLINE_MODEL && !model.is_offline(request.purpose) => {
+                json!({"done": true, "asked": 1, "stand_in": true})
+            }
             Some(_) => json!({"done": true, "asked": 1}),
             None => answer.clone(),
         };
-        let events: Vec<Value> = answers.iter().map(event).collect();
+        let events: Vec<Value> = answers.iter().zip(requests).map(event).collect();
         self.state.answers.extend((start..).zip(answers));
         Ok(json!({ "answers": events }))
     }

@@ -2,7 +2,8 @@
 
 use crate::{
     clock::Cancel,
-    error::Code,
+    compaction::{CompactOptions, CompactReport},
+    error::{Code, Result},
     ingest::IngestResult,
     lcm::Lcm,
     shapes::TurnResult,
@@ -34,12 +35,23 @@ impl Lcm {
         let turn: TurnResult = self.drive(&task, parts)?;
         let mut report = TurnReport::new(ingested, turn.deferred);
         if turn.compact {
-            match self.compact(conversation, compact, cancel, &mut |_| {}) {
+            match self.compact_turn(conversation, compact, cancel) {
                 Ok(compacted) => report.compacted = Some(compacted),
                 Err(error) if error.code == Code::CompletionFailed => report.failure = Some(error),
                 Err(error) => return Err(error.into()),
             }
         }
         Ok(report)
+    }
+
+    /// Compacts as a part of a turn, which respects the pause after a failed model.
+    fn compact_turn(
+        &self,
+        conversation: &str,
+        options: &CompactOptions,
+        cancel: &Cancel,
+    ) -> Result<CompactReport> {
+        let task = options.build_turn_task(conversation);
+        Ok(self.drive(&task, options.parts(cancel, None))?)
     }
 }

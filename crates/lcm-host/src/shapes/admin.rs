@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     ArchiveState, Calibration, DeferredCompaction, FocusBrief, Grant, Level, StoredMessage,
-    SummaryKind, UsageTotals,
+    SummaryKind, SystemSlot, UsageTotals,
 };
 
 /// The status of a conversation, or of the store.
@@ -62,10 +62,16 @@ pub struct ConversationStatus {
     pub revision: u64,
     /// Number of messages.
     pub messages: u64,
+    /// Number of summaries that no configured model made, or made from such, and that will be made
+    /// again.
+    pub provisional: u64,
     /// Estimated tokens of all messages.
     pub message_tokens: u64,
     /// Summaries by depth.
     pub summaries: Vec<DepthCount>,
+    /// The system messages of the slot; null: none.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub system: Option<SystemSlot>,
     /// Size of the stored context.
     pub context: ContextSize,
     /// Tokens of the stored context divided by tokens of all messages, to three places; 1 without

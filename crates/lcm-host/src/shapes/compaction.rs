@@ -39,6 +39,8 @@ pub enum CompactionReason {
     PassLimit,
     /// `round-limit`.
     RoundLimit,
+    /// `completion-limit`.
+    CompletionLimit,
     /// `spend-limit`.
     SpendLimit,
     /// `breaker-open`.
@@ -66,6 +68,22 @@ pub struct CompactionExtra {
     /// absent: they are estimated tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// Of `apply`: whether the answer stands in for a model that failed; its summary is
+    /// provisional, and it makes no provisional summary again. Default: `false`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stand_in: Option<bool>,
+    /// Of `plan` and `run`: whether provisional summaries are made again and nothing else is
+    /// compacted. Default: `false`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resummarize: Option<bool>,
+    /// Of `plan` and `run`: the provisional summaries to make again, with those that they are made
+    /// from; nothing else is compacted. Absent: as `resummarize` says. Default: `null`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary_ids: Option<Vec<String>>,
+    /// Of `plan` and `run`: most provisional summaries that the sweep makes again; absent: 16, or
+    /// all with `resummarize`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remakes_max: Option<u32>,
     /// Whether the conversation need not exist: nothing is due then. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub may_be_new: Option<bool>,
@@ -160,6 +178,12 @@ pub struct CompactionPass {
     pub level: Level,
     /// Whether the text was cut to its token limit.
     pub capped: bool,
+    /// Whether the summary is provisional: no configured model gave its text, or that of a source.
+    /// A later compaction makes it again.
+    pub provisional: bool,
+    /// Id of the provisional summary that was made again as this one; null: none was.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub replaces: Option<String>,
     /// Estimated tokens of the stored context before the summary.
     pub tokens_before: u32,
     /// Estimated tokens of the stored context after the summary.
@@ -183,8 +207,8 @@ pub enum CompactionStatus {
 /// A compaction that is due and was deferred.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct DeferredCompaction {
-    /// Whether an attempt found nothing to compact; `maintain` asks for another attempt when the
-    /// tokens of the context have changed.
+    /// Whether an attempt found nothing to compact, and no summary is to be made again; `maintain`
+    /// asks for another attempt when the tokens of the context have changed.
     pub exhausted: bool,
     /// Number of failed attempts in a row.
     pub failures: u32,

@@ -26,6 +26,8 @@ pub enum DriveTask {
     TurnTask(Box<TurnTask>),
     /// [`DeleteTask`].
     DeleteTask(Box<DeleteTask>),
+    /// [`ResummarizeTask`].
+    ResummarizeTask(Box<ResummarizeTask>),
 }
 
 /// Stores the newest messages of a conversation.
@@ -66,6 +68,10 @@ pub struct AppendTask {
     /// `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seq_seen: Option<u64>,
+    /// System prompt beside the messages, which fills the slot: a text, a list of content blocks,
+    /// or an object with `parts`; absent or null: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system: Option<Value>,
 }
 
 /// Stores the missing messages of a whole transcript, in calls of bounded size.
@@ -113,6 +119,10 @@ pub struct IngestTask {
     /// `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seq_seen: Option<u64>,
+    /// System prompt beside the messages, which fills the slot: a text, a list of content blocks,
+    /// or an object with `parts`; absent or null: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system: Option<Value>,
 }
 
 /// Compacts until nothing is due.
@@ -157,6 +167,11 @@ pub struct CompactTask {
     /// Default: `true`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counts_refusals: Option<bool>,
+    /// Whether the compaction belongs to a turn: models that failed are not asked before their
+    /// pause has ended, unless `force` is set, and the end is recorded for `maintain` and the next
+    /// turn. Default: `false`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<bool>,
 }
 
 /// Compacts if deferred compaction is due, and records how the compaction ended.
@@ -259,6 +274,42 @@ pub struct DeleteTask {
     pub task: String,
     /// Id of the conversation.
     pub conversation: String,
+}
+
+/// Makes provisional summaries again, also those that the model was asked for again in vain.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct ResummarizeTask {
+    /// Name of the task.
+    #[serde(deserialize_with = "read_resummarize")]
+    pub task: String,
+    /// Id of the conversation.
+    pub conversation: String,
+    /// Token budget of a context.
+    pub budget: u32,
+    /// Whether models are asked despite an open breaker and during a pause. Default: `false`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub force: Option<bool>,
+    /// Most requests to complete at the same time; 0 counts as 1. Default: 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests_max: Option<u32>,
+    /// Time for which the requests are reserved for this caller, in milliseconds; absent: no
+    /// reservation. Default: `null`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_ms: Option<u32>,
+    /// Model whose provider counts the tokens of the other members, after a report by `calibrate`;
+    /// absent: they are estimated tokens. Default: `null`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Further options of `plan`, as JSON text. Default: `null`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extra_json: Option<String>,
+    /// Whether refusals of the key or the content count for the circuit breaker of the model.
+    /// Default: `true`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counts_refusals: Option<bool>,
+    /// Provisional summaries to make again; absent: all. Default: `null`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary_ids: Option<Vec<String>>,
 }
 
 /// The next action of the host; `do` names the action.
@@ -525,7 +576,7 @@ pub struct IntakeResult {
     pub context_tokens: u32,
 }
 
-/// Result of `compact`.
+/// Result of `compact` and `resummarize`.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct CompactionResult {
     /// The way in which the compaction ended.
@@ -636,6 +687,10 @@ pub struct RequestAnswer {
     /// Number of completions that models were asked for; absent: 1 with `done`, otherwise 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<u64>,
+    /// With `done`, whether the answer stands in for a model that failed: the summary is
+    /// provisional. Default: `false`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stand_in: Option<bool>,
 }
 
 /// The caller stopped the task.
@@ -679,6 +734,10 @@ fn read_ingest<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::
 
 fn read_maintain<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     super::read_constant(deserializer, "maintain")
+}
+
+fn read_resummarize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    super::read_constant(deserializer, "resummarize")
 }
 
 fn read_stage<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {

@@ -57,9 +57,11 @@
 //! - verb `reset` takes [`ResetArguments`]; returns [`ResetAnswer`]
 //! - verb `calibrate` takes [`CalibrateArguments`]; returns [`CalibrateAnswer`]
 //! - verb `maintain` takes [`MaintainArguments`]; returns [`MaintainAnswer`]
+//! - verb `resummarize` takes [`ResummarizeArguments`]; returns [`ResummarizeAnswer`]
 //! - verb `usage` takes [`UsageArguments`]; returns [`UsageAnswer`]
 //! - verb `advise` takes [`AdviseArguments`]; returns [`AdviseAnswer`]
 //! - verb `focus` takes [`FocusArguments`]; returns [`FocusAnswer`]
+//! - verb `rewind` takes [`RewindArguments`]; returns [`RewindAnswer`]
 //! - verb `prompts` takes [`PromptsArguments`]; returns [`PromptsAnswer`]
 //! - verb `new` takes [`NewSessionArguments`]; returns [`NewSessionAnswer`]
 

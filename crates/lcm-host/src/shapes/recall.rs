@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{ArchiveState, Finish, GrantCharge, Level, Role, SummaryKind, Trust};
+use super::{ArchiveState, Finish, GrantCharge, Level, Role, SummaryKind, SystemSlot, Trust};
 
 /// The way in which a pattern is read.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -118,7 +118,7 @@ pub struct GrepResult {
     pub grant: Option<GrantCharge>,
 }
 
-/// A message, summary or file that matches.
+/// A message, summary, file or version of the system messages that matches.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum GrepMatch {
@@ -128,6 +128,8 @@ pub enum GrepMatch {
     SummaryMatch(Box<SummaryMatch>),
     /// [`FileMatch`].
     FileMatch(Box<FileMatch>),
+    /// [`SystemMatch`].
+    SystemMatch(Box<SystemMatch>),
 }
 
 /// A message that matches.
@@ -245,6 +247,41 @@ pub struct FileMatch {
     pub snippet_parts: Vec<String>,
 }
 
+/// The newest system messages of a conversation, which match.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct SystemMatch {
+    /// Kind of the match.
+    #[serde(deserialize_with = "read_system")]
+    pub r#type: String,
+    /// Kind of the match.
+    #[serde(deserialize_with = "read_system")]
+    pub kind: String,
+    /// Id of the version.
+    pub id: String,
+    /// Always null.
+    pub entry_id: (),
+    /// Id of the conversation.
+    pub conversation: String,
+    /// Always null.
+    pub seq: (),
+    /// Author of the messages.
+    pub role: Role,
+    /// Time of the call that stored the version.
+    pub created_at: String,
+    /// Always null.
+    pub earliest_at: (),
+    /// Always null.
+    pub latest_at: (),
+    /// Always null.
+    pub depth: (),
+    /// Always null.
+    pub score: (),
+    /// Best passage on one line, at most 200 characters.
+    pub snippet: String,
+    /// The snippet in parts; the second, fourth and every further even part match the pattern.
+    pub snippet_parts: Vec<String>,
+}
+
 /// A message before or after a match.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct NeighbourMessage {
@@ -345,6 +382,8 @@ pub enum Description {
     FileDescription(Box<FileDescription>),
     /// [`ConversationDescription`].
     ConversationDescription(Box<ConversationDescription>),
+    /// [`SystemDescription`].
+    SystemDescription(Box<SystemDescription>),
 }
 
 /// The description of a summary.
@@ -380,6 +419,14 @@ pub struct SummaryDescription {
     pub source_ids: Vec<String>,
     /// Ids of the summaries made from the summary, at most one; empty on a grant for summaries.
     pub derived_ids: Vec<String>,
+    /// Whether no configured model gave the text, or that of a source.
+    pub provisional: bool,
+    /// Id of the newest summary made in its place; null: none.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub replaced_by: Option<String>,
+    /// Id of the provisional summary that it was made for; null: none.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub replaces: Option<String>,
     /// Ids of the first messages of a leaf; empty for a condensed summary.
     pub message_ids: Vec<String>,
     /// Ids of the files of the messages that the summary covers.
@@ -478,6 +525,34 @@ pub struct FileDescription {
     pub grant: Option<GrantCharge>,
 }
 
+/// A version of the system messages.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct SystemDescription {
+    /// Id of the version.
+    pub id: String,
+    /// Kind of the description.
+    #[serde(deserialize_with = "read_system")]
+    pub kind: String,
+    /// Number of the version, from 1.
+    pub version: u64,
+    /// Whether the version is the newest, which belongs to every context.
+    pub newest: bool,
+    /// Id of the version that was the newest before; null: there was none.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub previous_id: Option<String>,
+    /// Time of the call that stored the version.
+    pub created_at: String,
+    /// Number of system messages.
+    pub messages: u64,
+    /// Texts of the messages, joined by blank lines.
+    pub text: String,
+    /// Estimated tokens of the messages.
+    pub tokens: u32,
+    /// Tokens spent of the grant; absent: the read used no grant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant: Option<GrantCharge>,
+}
+
 /// The description of a conversation by its own id.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ConversationDescription {
@@ -494,6 +569,9 @@ pub struct ConversationDescription {
     pub context_tokens: u64,
     /// Number of summaries.
     pub summaries: u64,
+    /// The system messages of the slot; null: none.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub system: Option<SystemSlot>,
     /// Time of the first message; null: no message.
     #[serde(deserialize_with = "Option::deserialize")]
     pub earliest_at: Option<String>,
@@ -698,4 +776,8 @@ fn read_message<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D:
 
 fn read_summary<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     super::read_constant(deserializer, "summary")
+}
+
+fn read_system<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    super::read_constant(deserializer, "system")
 }

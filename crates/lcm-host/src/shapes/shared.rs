@@ -217,6 +217,17 @@ pub struct FocusBrief {
     pub tokens: u32,
 }
 
+/// The slot of system messages.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct SystemSlot {
+    /// Id of the newest version.
+    pub id: String,
+    /// Estimated tokens of the newest version.
+    pub tokens: u32,
+    /// Number of stored versions.
+    pub versions: u64,
+}
+
 /// The sums of all usage reports of a conversation.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct UsageTotals {

@@ -20,6 +20,7 @@ mod money;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod providers;
+mod provisional;
 mod server;
 mod settings;
 mod stores;

@@ -327,13 +327,13 @@ fn what_was_put_off_is_tried_again_after_a_pause_that_grows() {
 }
 
 #[test]
-fn a_refused_key_is_said_and_tried_again_at_once() {
+fn a_refused_key_is_said_and_tried_again_at_once_over_the_budget() {
     let lcm = lcm_with(failing(CompletionErrorCode::Auth));
     ingest(&lcm, &transcript(120, 60));
-    for _ in 0..2 {
+    for failures in 1..=2 {
         let report = maintain(&lcm, 4_000, 0).unwrap();
         assert_eq!(report.failure.unwrap().code, Code::CompletionFailed);
-        assert_eq!((report.compacted, report.debt.unwrap().failures), (None, 0));
+        assert_eq!((report.compacted, report.debt.unwrap().failures), (None, failures));
     }
     let debt = maintain(&lcm, 0, 0).unwrap_err();
     assert_eq!(debt.code, Code::InvalidInput);

@@ -281,6 +281,11 @@ impl<'a> Args<'a> {
         })
     }
 
+    /// What a model answered.
+    pub fn completion(&self, key: &str) -> Result<Completion, Misuse> {
+        self.record(key, done)
+    }
+
     /// What a model answered to several requests, in their order.
     pub fn answers(&self, key: &str) -> Result<Vec<CompletionResult>, Misuse> {
         let Some(Json::Array(elements)) = self.get(key) else { return self.wrong(key, "list") };

@@ -125,6 +125,10 @@ fn compaction(
         let request = args.request("request")?;
         return Ok(Ok(results::completion(&engine.complete_offline(&request))));
     }
+    if function == "judge_answer" {
+        let (request, answer) = (args.request("request")?, args.completion("answer")?);
+        return Ok(Ok(engine.judge_answer(&request, &answer).into()));
+    }
     let conversation = args.conversation()?;
     let now = args.now()?;
     if function == "apply" {

@@ -143,6 +143,8 @@ pub fn outcome(outcome: ApplyOutcome) -> Json {
         ("depth", outcome.depth.into()),
         ("level", level(outcome.level)),
         ("capped", outcome.capped.into()),
+        ("provisional", outcome.provisional.into()),
+        ("replaces", outcome.replaces.as_deref().into()),
         ("tokens_before", outcome.tokens_before.into()),
         ("tokens_after", outcome.tokens_after.into()),
         ("more", outcome.more.into()),

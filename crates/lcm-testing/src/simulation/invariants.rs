@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Every reason that a plan or an outcome may give, beside none.
-pub const REASONS: [&str; 14] = [
+pub const REASONS: [&str; 15] = [
     "below-threshold",
     "reached-target",
     "no-eligible-chunk",
@@ -24,6 +24,7 @@ pub const REASONS: [&str; 14] = [
     "tail-over-target",
     "pass-limit",
     "round-limit",
+    "completion-limit",
     "spend-limit",
     "breaker-open",
     "model-auth",
@@ -211,6 +212,7 @@ fn summary_has_sources(
     let list = |key: &str| described.field(key).map(Json::elements).unwrap_or_default();
     if let Some(derived) = derived
         && !list("derived_ids").iter().any(|other| names(other, derived))
+        && !is_made_again(host, conversation, list("derived_ids"), derived)?
     {
         return Err(format!("`{id}` does not know that `{derived}` was derived from it"));
     }
@@ -243,6 +245,25 @@ fn summary_has_sources(
     }
     seen.depths.insert(id.to_owned(), depth);
     Ok(described)
+}
+
+/// Whether the summary `newer` was made in place of `older`, over any number of remakes: sources
+/// lead to the newest.
+fn is_made_again(
+    host: &mut Host,
+    conversation: &str,
+    newer: &[Json],
+    older: &str,
+) -> Result<bool, String> {
+    let mut at = newer.first().map(source_id).transpose()?;
+    while let Some(id) = at {
+        if id == older {
+            return Ok(true);
+        }
+        let described = describe(host, conversation, &id)?;
+        at = described.field("replaces").and_then(Json::as_str).map(str::to_owned);
+    }
+    Ok(false)
 }
 
 /// A reference to a summary is its id, or an object that carries it.
@@ -303,11 +324,16 @@ pub fn every_message_is_reachable(
     Ok(())
 }
 
-/// Invariant 5: a pass that does not shrink the context is not committed.
+/// Invariant 5: a pass that does not shrink the context is not committed, unless it makes a
+/// provisional summary again.
 pub fn a_pass_shrinks_the_context(outcome: &Json, again: bool) -> Verdict {
     let (before, after) = (number(outcome, "tokens_before")?, number(outcome, "tokens_after")?);
     let committed = outcome.field("applied").and_then(Json::as_str) == Some("committed");
-    let sound = if committed && !again { after < before } else { after == before };
+    let is_remake = outcome.field("replaces").and_then(Json::as_str).is_some();
+    let sound = match committed && !again {
+        true => after < before || is_remake,
+        false => after == before,
+    };
     if sound { Ok(()) } else { Err(format!("{before} tokens became {after}: {outcome}")) }
 }
 

@@ -88,6 +88,30 @@ pub fn hash_parts(raw: &str, message: &ParsedMessage) -> Vec<SaidPart> {
     said
 }
 
+/// Returns the parts that begin like a rendered summary: the place of each among the parts of
+/// [`hash_parts`], and the id of the summary.
+#[must_use]
+pub fn find_summaries(raw: &str, message: &ParsedMessage) -> Vec<(usize, String)> {
+    let id_of = |part: &Part| match part {
+        Part::Text { text } if message.role == Role::User => {
+            find_summary_id(&json::text(raw, *text)).map(String::from)
+        }
+        _ => None,
+    };
+    if !message.parts.iter().any(|part| id_of(part).is_some()) {
+        return Vec::new();
+    }
+    let said = message.parts.iter().filter(|part| hash_part(raw, message.role, part).is_some());
+    said.enumerate().filter_map(|(place, part)| Some((place, id_of(part)?))).collect()
+}
+
+/// Returns the id in the beginning of a rendered summary; `None`: the text begins otherwise.
+fn find_summary_id(text: &str) -> Option<&str> {
+    let text = text.trim_start();
+    let rest = text.strip_prefix("<summary id=\"").or_else(|| text.strip_prefix("[summary "))?;
+    rest.get(..20).filter(|id| id.starts_with("sum_"))
+}
+
 /// Returns what a message says, if that is one text or the text of one tool result; `None`: the
 /// message says something else beside.
 #[must_use]
@@ -142,7 +166,7 @@ fn hash_call_id(kind: &[u8], id: &str) -> [u8; 4] {
 
 /// Returns whether a call id looks globally unique: it does not only count the calls of a list or
 /// turn, as `call_1` and `functions.exec:0` do.
-fn looks_unique(id: &str) -> bool {
+pub(super) fn looks_unique(id: &str) -> bool {
     let stem = id.trim_end_matches(|c: char| c.is_ascii_digit());
     let is_counted = stem.len() < id.len() && !stem.bytes().any(|b| b.is_ascii_digit());
     let characters = id.bytes().filter(u8::is_ascii_alphanumeric).count();
@@ -219,7 +243,8 @@ fn finish_hash(hasher: Sha256) -> [u8; 16] {
 }
 
 /// Removes white space at both ends, and writes every line end as `\n`.
-fn normalize_text(text: &str) -> Cow<'_, str> {
+#[must_use]
+pub fn normalize_text(text: &str) -> Cow<'_, str> {
     let text = text.trim();
     if text.contains('\r') { text.replace("\r\n", "\n").into() } else { text.into() }
 }

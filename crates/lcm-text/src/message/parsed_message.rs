@@ -15,6 +15,7 @@ use crate::{
         blocks::read_id,
         content_identity,
         dialect_mismatch::{DialectMismatch, DialectReading},
+        meaning,
         part::{Part, Role, has_visible_text},
         token_cost,
     },
@@ -117,7 +118,7 @@ impl MessageReading<'_> {
         };
         let ids = |part: &Part| part.call_id(raw).or_else(|| part.result_id(raw));
         let is_discriminating = timestamp.is_some()
-            || parts.iter().filter_map(ids).any(|id| is_unique_call_id(&id))
+            || parts.iter().filter_map(ids).any(|id| meaning::looks_unique(&id))
             || has_visible_text(
                 raw,
                 parts.iter().flat_map(Part::content_spans),

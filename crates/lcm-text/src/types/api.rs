@@ -284,6 +284,10 @@ pub struct ApplyOutcome {
     pub level: Level,
     /// Whether the text was cut to its token limit.
     pub capped: bool,
+    /// Whether the summary is provisional: it will be made again.
+    pub provisional: bool,
+    /// Id of the provisional summary that the call replaced by this one; `None`: none.
+    pub replaces: Option<String>,
     /// Tokens of the stored context before the call.
     pub tokens_before: u32,
     /// Tokens of the stored context after the call.
@@ -380,7 +384,7 @@ pub struct AssembledItem {
 pub struct AssembledContext {
     /// JSON array of messages in the requested dialect.
     pub messages_json: String,
-    /// Text of the leading system messages that are still raw; `None`: no such message.
+    /// Text of the system messages, which belong to every context; `None`: there are none.
     pub system: Option<String>,
     /// Tokens of the whole returned context, `system` included.
     pub tokens: u32,

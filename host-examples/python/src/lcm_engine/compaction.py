@@ -61,7 +61,8 @@ def turn(
         result = (yield from drive(work.task("turn", defer=defer), work.now)).result
         done["decision"], done["deferred"] = read_decision(result["decision"]), result["deferred"]
         if result["compact"]:
-            compacted = done["compacted"] = yield from compact(replace(work, now=clock))
+            work = replace(work, now=clock)
+            compacted = done["compacted"] = yield from compact(work, turn=True)
             done["failure"] = read_failure(compacted["failure"])
     except LcmError as error:
         # An exception would hide that the messages are stored.
@@ -69,14 +70,22 @@ def turn(
     return done
 
 
-def compact(work: Work) -> Flow[results.CompactReport]:
+def compact(work: Work, turn: bool | None = None) -> Flow[results.CompactReport]:
     """Compacts until no compaction is due; returns one report for all passes.
 
-    Raises `completion-failed` when the model refuses its key or the content; `failure` of the
-    exception is that of the model.
+    `turn`: the compaction belongs to a turn. Raises `completion-failed` when the model refuses its
+    key or the content; `failure` of the exception is that of the model.
     """
-    flow = drive(work.task("compact"), work.now, asking=work.asking)
-    outcome = yield Alone(work.conversation, flow)
+    return (yield from _compacted(work, work.task("compact", turn=turn)))
+
+
+def resummarize(work: Work, summary_ids: list[str] | None) -> Flow[results.CompactReport]:
+    """Makes provisional summaries again; None: all."""
+    return (yield from _compacted(work, work.task("resummarize", summary_ids=summary_ids)))
+
+
+def _compacted(work: Work, task: Fields) -> Flow[results.CompactReport]:
+    outcome = yield Alone(work.conversation, drive(task, work.now, asking=work.asking))
     report = outcome.result | {"passes": outcome.passes, "warnings": outcome.warnings}
     return cast(results.CompactReport, report)
 

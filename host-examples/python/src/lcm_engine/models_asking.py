@@ -38,15 +38,20 @@ def _complete(effect: Complete, conversation: str, attempt: int) -> Flow[Answere
 def ask(
     asking: Asking, request: CompletionRequest, limit_ms: int | None = None
 ) -> Flow[tuple[Answered, int]]:
-    """Returns the first answer within `limit_ms`, else the last failure, and the count of tries."""
+    """Returns the first answer within `limit_ms`, else the last failure, and the count of tries.
+
+    After an answer that the engine judges as blank or cut off, the next model is asked.
+    """
     models = asking.models.of(request["purpose"])
     if not models:
         done = yield Call("compaction.complete_offline", {"request": request})
         return {"done": done}, 1
     asked = 0
+    faulty: Answered | None = None
     end = None if limit_ms is None else time.monotonic() + limit_ms / 1000
     answer: Answered = {}
-    for asked_for, model in product(asking.requests_of(request), models):
+    chain = list(product(asking.requests_of(request), models))
+    for asked_for, model in chain:
         for attempt in range(1, asking.asks + 1):
             left = None if end is None else end - time.monotonic()
             if left is not None and left <= 0:
@@ -56,10 +61,16 @@ def ask(
             seconds = asking.timeout_seconds
             effect = Complete(asked_for, model, min(seconds, left or seconds))
             answer = yield from _complete(effect, asking.conversation, asked)
+            if "done" in answer and len(chain) > 1:
+                judged = {"request": request, "answer": answer["done"]}
+                if (yield Call("compaction.judge_answer", judged)) is not None:
+                    faulty = faulty or answer
+                    break
             if completions.failure_code(answer) not in completions.RETRIED:
                 return answer, asked
             pause = completions.pause_seconds(answer, attempt)
             if pause is None or attempt == asking.asks:
                 break
             yield Pause(pause if left is None else min(pause, left))
-    return answer, asked
+    # The engine rejects a faulty answer by its rules.
+    return faulty or answer, asked

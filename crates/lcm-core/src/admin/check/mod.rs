@@ -1,14 +1,15 @@
 //! Check: recomputes derived values of a conversation and compares them with the stored values.
 //!
 //! In: a conversation. Out: the findings of each check, as JSON. Checked are head, list entry,
-//! journal, messages with identities and payloads, summaries, context, search index, grants,
-//! vectors and the question. Values of another derivation version
+//! journal, system messages, messages with identities and payloads, summaries, context, search
+//! index, grants, vectors and the question. Values of another derivation version
 //! ([`lcm_text::base::derivation_version`]) are not compared, but must be possible for their texts.
 //! A finding does not stop the check; an unreadable record is a finding.
 
 mod payloads;
 mod sequence;
 mod summary_graph;
+mod system;
 
 pub(super) use summary_graph::{is_derived_from, least_trust, sum_measures};
 
@@ -143,6 +144,11 @@ pub(crate) fn check(session: &mut StoreSession<'_>, call: Call<'_>) -> Result<St
     });
     check_name(session, call, &mut report)?;
     check_journal(session, &history, &mut report)?;
+    report.begin_check("system-messages");
+    let found = system::check(session, &history);
+    for message in report.catch_damage(found)?.unwrap_or_default() {
+        report.add_finding(message);
+    }
     let other_versions = sequence::check(session, &history, &mut report)?;
     let summaries = read_summaries(session, keys, &mut report)?;
     summary_graph::check_context(session, &history, &summaries, &mut report)?;

@@ -9,15 +9,16 @@ use alloc::{format, string::String, vec::Vec};
 use crate::storage::{
     codec,
     context::{Context, ContextItem},
+    head::ConversationHead,
     history::MessageHistory,
     keys::ConversationKeys,
-    records::summary_counts::SummaryCounts,
+    records::{remakes::RemakeRecord, summary_counts::SummaryCounts},
     store_session::StoreSession,
     summary::{self, Summary, SummarySources},
     summary_records::SizedSummaries,
 };
 use lcm_text::{
-    base::{derivation_version::DERIVATION_VERSION, error::Result, tokens},
+    base::{derivation_version::DERIVATION_VERSION, error::Result, int, tokens},
     message::trust::Trust,
 };
 
@@ -67,6 +68,7 @@ pub(super) fn check_context(
                     && record.seq_first == item.seq_first
                     && record.seq_last == item.seq_last
                     && *bytes == item.bytes
+                    && record.is_provisional() == item.is_provisional
                     && (record.derivation_version != DERIVATION_VERSION
                         || tokens::estimate(&record.render_xml(item.id)) == item.rendered_tokens);
                 report.expect_sound(matches_record, || {
@@ -78,6 +80,12 @@ pub(super) fn check_context(
     }
     report.expect_sound(next == head.messages + 1, || {
         format!("the context ends before message {next}, the sequence at {}", head.messages)
+    });
+    let is_provisional =
+        |item: &&ContextItem| matches!(item, ContextItem::Summary(item) if item.is_provisional);
+    let provisional = items.iter().filter(is_provisional).count();
+    report.expect_sound(int::to_u64(provisional) == context.provisional, || {
+        format!("{provisional} items are provisional, the head counts {}", context.provisional)
     });
     let stored: u64 = items.iter().map(ContextItem::tokens).sum();
     let rendered: u64 = items.iter().map(ContextItem::rendered_tokens).sum();
@@ -101,6 +109,9 @@ pub(super) fn check_summaries(
 ) -> Result<()> {
     let head = history.head;
     report.begin_check("summaries");
+    let remakes = RemakeRecord::read(session, history.keys, head);
+    let remakes = report.catch_damage(remakes)?.unwrap_or_default();
+    check_remakes(head, summaries, &remakes, report);
     let count = u64::try_from(summaries.len()).unwrap_or(u64::MAX);
     report.expect_sound(count == head.summaries, || {
         format!("the head counts {} summaries, the store has {count}", head.summaries)
@@ -147,7 +158,7 @@ pub(super) fn check_summaries(
                     )
                 });
                 let ids: Vec<[u8; 8]> = list.iter().map(|source| source.id).collect();
-                check_derived(session, history.keys, *id, &ids, report)?;
+                check_derived(session, history.keys, (*id, &remakes), &ids, report)?;
             }
         }
     }
@@ -183,13 +194,42 @@ pub(in crate::admin) fn is_derived_from(record: &Summary, sources: &[&Summary]) 
         && sources.iter().all(|source| source.earliest_at >= record.earliest_at)
         && sources.iter().all(|source| source.latest_at <= record.latest_at)
         && record.trust == Trust::least_of(sources.iter().map(|source| source.trust))
+        && (record.is_provisional() || !sources.iter().any(|source| source.is_provisional()))
 }
 
-/// Checks that the record `derived` of each source names the summary `id`.
+/// Checks that each summary that was made in place of another covers the same messages, and that
+/// the record of remakes names it from the old one.
+fn check_remakes(
+    head: &ConversationHead,
+    summaries: &SizedSummaries,
+    remakes: &RemakeRecord,
+    report: &mut CheckReport,
+) {
+    let count = remakes.count_entries();
+    report.expect_sound(count == head.remakes, || {
+        format!("the head counts {} remakes, the store has {count}", head.remakes)
+    });
+    for remake in remakes.list_made() {
+        let pair = (summaries.get(&remake.old), summaries.get(&remake.new));
+        let is_sound = matches!(pair, (Some((old, _)), Some((new, _)))
+            if old.is_provisional()
+                && new.replaces == Some(remake.old)
+                && (old.seq_first, old.seq_last) == (new.seq_first, new.seq_last)
+                && old.depth == new.depth);
+        report.expect_sound(is_sound, || {
+            let (old, new) = (remake.old, remake.new);
+            let [old, new] = [old, new].map(summary::format_summary_id);
+            format!("`{new}` was not made in place of `{old}`")
+        });
+    }
+}
+
+/// Checks that the record `derived` of each source names the summary `id`, or a summary that was
+/// made in its place.
 fn check_derived(
     session: &mut StoreSession<'_>,
     keys: &ConversationKeys,
-    id: [u8; 8],
+    (id, remakes): ([u8; 8], &RemakeRecord),
     sources: &[[u8; 8]],
     report: &mut CheckReport,
 ) -> Result<()> {
@@ -199,7 +239,8 @@ fn check_derived(
             Some(value) => report.catch_damage(codec::decode::<[u8; 8]>(key, &value))?,
             None => None,
         };
-        report.expect_sound(derived == Some(id), || {
+        let is_newer = |derived| derived == id || remakes.is_in_chain(id, derived);
+        report.expect_sound(derived.is_some_and(is_newer), || {
             format!("`{key}` does not lead to `{}`", summary::format_summary_id(id))
         });
     }

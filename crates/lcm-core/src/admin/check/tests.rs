@@ -197,10 +197,13 @@ fn recount(store: &mut Memory, rules: u32) {
     };
     let key = keys.summary_key(item.id);
     let old = store.entries[&key].clone();
-    let changed = (1..5_000).find_map(|more| {
+    // The name of the model fills the record up to the size that it had.
+    let names = "qwertzuiopasdfghjklyxcvbnm0123456789";
+    let changed = (0..names.len() * 200).find_map(|number| {
         let mut record: Summary = codec::decode(&key, &old).unwrap();
         record.derivation_version = rules;
-        record.tokens += more;
+        record.tokens += 1 + u32::try_from(number / names.len()).unwrap();
+        record.model = names.chars().take(number % names.len()).collect();
         let value = codec::encode_compressed(&record).unwrap();
         (value.len() == old.len()).then_some((value, record.tokens))
     });

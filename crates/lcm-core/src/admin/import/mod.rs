@@ -18,6 +18,7 @@ use crate::storage::{
     head::LoadedHead,
     history::MessageHistory,
     keys::ConversationKeys,
+    records::remakes::RemakeRecord,
     store_session::StoreSession,
     summary::{self, Summary},
 };
@@ -132,10 +133,11 @@ fn verify_line(
                 if section.messages_stored > 0 && section.messages_stored <= section.messages =>
             {
                 let keys = ConversationKeys::new(&section.conversation)?;
-                ensure_derivation_matches(session, &keys, line)
+                read_matching_derivations(session, &keys, line).map(|_| ())
             }
             _ => Ok(()),
         },
+        ExportLine::System(_) | ExportLine::SystemChunk(_) => Ok(()),
         ExportLine::Context(_) | ExportLine::End(_) => Ok(()),
     }
 }
@@ -199,26 +201,32 @@ impl ImportSection {
     }
 }
 
-/// Ensures that the store has no other summary than this one derived from one of its sources.
+/// Reads which summary the store derived from each source of this one: itself, or one that was made
+/// again in the same place; `None`: the store derived none.
 ///
 /// # Errors
 ///
 /// `exists`: a source has another derived summary; errors of the store.
-fn ensure_derivation_matches(
+fn read_matching_derivations(
     session: &mut StoreSession<'_>,
     keys: &ConversationKeys,
     line: &SummaryLine,
-) -> Result<()> {
+) -> Result<Vec<Option<[u8; 8]>>> {
     let sources = line.record.source_refs();
     let derived: Vec<_> =
         sources.iter().map(|source| Summary::derived_key(keys, source.id)).collect();
-    for (found, source) in session.read_records(&derived)?.into_iter().zip(sources) {
-        if found.is_some_and(|found| found != line.id) {
+    let derived = session.read_records(&derived)?;
+    let is_other = |found: [u8; 8]| found != line.id && line.record.replaces.is_none();
+    for (found, source) in derived.iter().zip(sources) {
+        let Some(found) = found.filter(|found| is_other(*found)) else { continue };
+        // The store may have made the summary again.
+        let remakes = session.read_record(&RemakeRecord::key(keys))?.unwrap_or_default();
+        if !remakes.is_in_chain(line.id, found) {
             let source = summary::format_summary_id(source.id);
             let message =
                 format!("the store condensed the summary `{source}` into another summary");
             return Err(Error::new(ErrorCode::Exists, message));
         }
     }
-    Ok(())
+    Ok(derived)
 }

@@ -11,6 +11,7 @@ use crate::storage::{
     codec::{self, SoundRecord},
     keys::ConversationKeys,
     pack,
+    records::system_slot::SYSTEM_MESSAGES_MAX,
     session::SessionLifecycle,
     summary::SummarySources,
 };
@@ -20,14 +21,14 @@ use lcm_text::{
         error::{Error, Result},
         int, limits, tokens,
     },
-    message,
+    message::{self, Role},
 };
 
 use super::super::{
     cursor,
     export_format::{
         self, ChunkLine, EndLine, ExportLine, ExportedItem, FORMAT, HeaderLine, LargeMessageLine,
-        LineChecksum, MessageLine, SummaryLine,
+        LineChecksum, MessageLine, SummaryLine, SystemChunkLine, SystemLine, SystemLineText,
     },
 };
 
@@ -173,6 +174,8 @@ impl ImportProgress {
         let accepted = match (line, &mut self.section) {
             (ExportLine::Header(header), None) => self.accept_header(header),
             (ExportLine::Header(_), Some(_)) | (_, None) => refuse_line(OUT_OF_ORDER),
+            (ExportLine::System(line), Some(section)) => section.accept_system(line),
+            (ExportLine::SystemChunk(line), Some(section)) => section.accept_system_chunk(line),
             (ExportLine::Message(line), Some(section)) => section.accept_message(line),
             (ExportLine::LargeMessage(line), Some(section)) => section.accept_large_message(line),
             (ExportLine::Chunk(line), Some(section)) => section.accept_chunk(line),
@@ -263,6 +266,47 @@ impl ImportSection {
             && self.summaries_seen == 0
             && self.items_seen == 0;
         if in_order { Ok(()) } else { refuse_line(OUT_OF_ORDER) }
+    }
+
+    /// Ensures that a version of the system messages may follow here.
+    fn ensure_before_messages(&self) -> Result<()> {
+        let is_first = self.messages_seen == 0
+            && self.large_message.is_none()
+            && self.summaries_seen == 0
+            && self.items_seen == 0;
+        if is_first { Ok(()) } else { refuse_line(OUT_OF_ORDER) }
+    }
+
+    fn accept_system(&self, line: &SystemLine) -> Result<()> {
+        self.ensure_before_messages()?;
+        if line.number == 0
+            || !codec::are_countable(&[line.number])
+            || !(1..=SYSTEM_MESSAGES_MAX).contains(&line.messages.len())
+        {
+            return refuse_line("must have a number from 1 and 1 to 64 messages");
+        }
+        for message in &line.messages {
+            let SystemLineText::Whole(text) = &message.text else { continue };
+            if text.len() > export_format::INLINE_BYTES_MAX {
+                return refuse_line("must name a large text whose pieces come before");
+            }
+            if message::parse_given(message.dialect.into(), text)?.role != Role::System {
+                return refuse_line("must have system messages");
+            }
+        }
+        Ok(())
+    }
+
+    fn accept_system_chunk(&self, line: &SystemChunkLine) -> Result<()> {
+        self.ensure_before_messages()?;
+        let end = line.offset.saturating_add(int::to_u64(line.text.len()));
+        if line.text.is_empty()
+            || line.text.len() > limits::CHUNK_BYTES_MAX
+            || end > limits::MESSAGE_BYTES_MAX
+        {
+            return refuse_line("has a size out of the bounds of a piece");
+        }
+        Ok(())
     }
 
     fn accept_message(&mut self, line: &MessageLine) -> Result<()> {

@@ -18,7 +18,7 @@ use crate::{
         head::{ConversationHead, JournalAction, LoadedHead},
         history::MessageHistory,
         links::{self, LinkEnd},
-        records::session::ArchiveRecord,
+        records::{remakes::RemakeRecord, session::ArchiveRecord},
         session::{self as session_rules, SessionLifecycle},
         store::Guard,
         store_session::StoreSession,
@@ -42,7 +42,7 @@ use super::{
         check::{is_derived_from, least_trust, sum_measures},
         export_format::{ExportedItem, SummaryLine},
     },
-    ensure_derivation_matches,
+    read_matching_derivations,
 };
 
 /// Stores those summaries of `lines` that the store lacks, in one commit; returns their number.
@@ -66,20 +66,30 @@ pub(super) fn store_summaries(
     let mut index = IndexMaintenance::from_manifest(keys, manifest);
     index.prepare_summary(session, 1)?;
     let mut records: Vec<(Summary, u32)> = Vec::new();
-    for line in lines {
-        let id = line.id;
-        if known.contains_key(&id) {
-            continue;
+    let mut remakes = RemakeRecord::read(session, keys, &loaded.head)?;
+    let is_new = |line: &&SummaryLine| !known.contains_key(&line.id);
+    for line in lines.iter().filter(is_new) {
+        if let Some(old) = line.record.replaces {
+            remakes.add_remake(old, line.id);
         }
-        let record = verify_record(session, call, &loaded.head, line).map_err(|error| {
+    }
+    let mut derived: SortedMap<[u8; 8], [u8; 8]> = SortedMap::default();
+    for line in lines.iter().filter(is_new) {
+        let id = line.id;
+        let verified = verify_record(session, call, &loaded.head, line);
+        let (record, known_derived) = verified.map_err(|error| {
             Error::new(
                 error.code,
                 format_args!("`{}`: {}", summary::format_summary_id(id), error.message),
             )
         })?;
         if let SummarySources::Summaries(list) = &record.sources {
-            for source in list {
-                changes.write_record(&Summary::derived_key(keys, source.id), &id)?;
+            for (source, stored) in list.iter().zip(known_derived) {
+                // A summary that was made again keeps the sources that its remake has now.
+                let newest = derived.get(&source.id).copied().or(stored);
+                if newest.is_none_or(|newest| !remakes.is_in_chain(id, newest)) {
+                    derived.insert(source.id, id);
+                }
             }
         }
         let bytes = changes.write_record(&Summary::key(keys, id), &record)?;
@@ -88,6 +98,13 @@ pub(super) fn store_summaries(
     }
     if added == 0 {
         return Ok(0);
+    }
+    for (source, id) in derived.as_entries() {
+        changes.write_record(&Summary::derived_key(keys, *source), id)?;
+    }
+    if remakes.count_entries() != loaded.head.remakes {
+        loaded.head.remakes = remakes.count_entries();
+        changes.write_record(&RemakeRecord::key(keys), &remakes)?;
     }
     let records: Vec<(&Summary, u32)> =
         records.iter().map(|(record, bytes)| (record, *bytes)).collect();
@@ -122,20 +139,21 @@ fn missing_message_error(seq: u64) -> Error {
     Error::invalid_input(format_args!("must name stored messages; message {seq} is not stored"))
 }
 
-/// Verifies the record of a line against its stored sources and returns the record to store. If the
-/// record or a source has another derivation version, its tokens, sums, times and trust are derived
+/// Verifies the record of a line against its stored sources and returns the record to store, with
+/// the stored summary that was derived from each source. If the record or a source has another
+/// derivation version, its tokens, sums, times and trust are derived
 /// anew first.
 fn verify_record(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
     head: &ConversationHead,
     line: &SummaryLine,
-) -> Result<Summary> {
+) -> Result<(Summary, Vec<Option<[u8; 8]>>)> {
     let SummarySources::Summaries(list) = &line.record.sources else {
         let history = MessageHistory::new(call, head);
-        return verify_leaf(session, &history, &line.record);
+        return Ok((verify_leaf(session, &history, &line.record)?, Vec::new()));
     };
-    ensure_derivation_matches(session, call.keys, line)?;
+    let derived = read_matching_derivations(session, call.keys, line)?;
     let ids: Vec<[u8; 8]> = list.iter().map(|source| source.id).collect();
     let known = summary_records::read_sized_summaries(session, call.keys, &ids)?;
     let mut list = Vec::new();
@@ -159,7 +177,10 @@ fn verify_record(
         record.tokens = tokens::estimate(&record.text);
         record.derivation_version = version;
     }
-    if is_derived_from(&record, &sources) { Ok(record) } else { Err(mismatch_error("summaries")) }
+    match is_derived_from(&record, &sources) {
+        true => Ok((record, derived)),
+        false => Err(mismatch_error("summaries")),
+    }
 }
 
 fn verify_leaf(
@@ -314,7 +335,10 @@ fn resolve_items(
     history: &MessageHistory<'_>,
     lines: &[ExportedItem],
 ) -> Result<Vec<ContextItem>> {
-    let ids = lines.iter().filter_map(|line| line.summary);
+    // The store may have made again what the export has as a provisional summary.
+    let remakes = RemakeRecord::read(session, history.keys, history.head)?;
+    let newest = |line: &ExportedItem| line.summary.map(|id| remakes.find_newest(id));
+    let ids = lines.iter().filter_map(newest);
     let stored = summary_records::scan_sized_summaries(session, history.keys, ids)?;
     let mut summaries: SortedMap<[u8; 8], SummaryItem> = SortedMap::default();
     for (id, (record, bytes)) in stored.as_entries() {
@@ -333,13 +357,14 @@ fn resolve_items(
             bytes: *bytes,
             seq_first: record.seq_first,
             seq_last: record.seq_last,
+            is_provisional: record.is_provisional(),
         };
         summaries.insert(*id, item);
     }
     let mut out = Vec::new();
     for line in lines {
         let (seq_first, seq_last) = (line.seq_first, line.seq_last);
-        out.push(match line.summary {
+        out.push(match newest(line) {
             Some(id) => {
                 let item = summaries.get(&id).copied();
                 let covers =

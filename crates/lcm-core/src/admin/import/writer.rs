@@ -9,7 +9,7 @@ use alloc::{format, string::String, vec::Vec};
 use lcm_text::base::hash;
 
 use crate::{
-    ingest::{self, ImportedMessages},
+    ingest::{self, ImportedMessages, ImportedVersion},
     storage::{
         call::Call, head::LoadedHead, session::SessionLifecycle, store_session::StoreSession,
     },
@@ -24,7 +24,10 @@ use lcm_text::{
 };
 
 use super::{
-    super::export_format::{ExportLine, ExportedItem, LargeMessageLine, MessageLine, SummaryLine},
+    super::export_format::{
+        ExportLine, ExportedItem, LargeMessageLine, MessageLine, SummaryLine, SystemLine,
+        SystemLineText,
+    },
     OpenConversation, ensure_same_messages,
     progress::ImportProgress,
     summaries,
@@ -40,6 +43,7 @@ const SUMMARIES_PUTS_MAX: usize = 160;
 /// What the commit of one call will store.
 enum ImportBatch {
     Empty,
+    System(ImportedVersion),
     Messages(MessageBatch),
     Summaries { lines: Vec<SummaryLine>, depth: u32, bytes: usize, puts: usize },
     Context(Vec<ExportedItem>, SessionLifecycle),
@@ -189,8 +193,24 @@ impl ImportWriter<'_, '_> {
                 }
                 Ok(LineDisposition::Accepted)
             }
-            ExportLine::Summary(_) | ExportLine::Context(_) if self.has_advanced(next) => {
+            ExportLine::Summary(_)
+            | ExportLine::Context(_)
+            | ExportLine::System(_)
+            | ExportLine::SystemChunk(_)
+                if self.has_advanced(next) =>
+            {
                 Ok(LineDisposition::Accepted)
+            }
+            ExportLine::System(_) | ExportLine::SystemChunk(_) if self.has_batch() => {
+                Ok(LineDisposition::NextCommit)
+            }
+            ExportLine::System(line) => {
+                self.batch = ImportBatch::System(build_version(line));
+                Ok(LineDisposition::AcceptedLast)
+            }
+            ExportLine::SystemChunk(line) => {
+                self.stage_text(&line.sha256, line.offset, &line.text)?;
+                Ok(LineDisposition::AcceptedLast)
             }
             ExportLine::Summary(line) => Ok(self.add_summary(line)),
             ExportLine::Context(items) => Ok(self.add_context(items, next)),
@@ -253,11 +273,18 @@ impl ImportWriter<'_, '_> {
         if section.large_message.is_none() {
             section.pending_large_message = Some(*large);
         }
-        let upload = hash::hex(&large.sha256);
-        let piece = UploadChunk { upload: &upload, offset, text, extra_json: None };
-        let Some(stored) = &self.stored else { return Ok(LineDisposition::NextCommit) };
-        ingest::stage(self.session, stored.call(self.config, self.now), &piece)?;
+        self.stage_text(&large.sha256, offset, text)?;
         Ok(LineDisposition::AcceptedLast)
+    }
+
+    /// Stages a piece of a large text of the conversation.
+    fn stage_text(&mut self, sha256: &[u8; 32], offset: u64, text: &str) -> Result<()> {
+        let upload = hash::hex(sha256);
+        let piece = UploadChunk { upload: &upload, offset, text, extra_json: None };
+        if let Some(stored) = &self.stored {
+            ingest::stage(self.session, stored.call(self.config, self.now), &piece)?;
+        }
+        Ok(())
     }
 
     fn append_large_message(
@@ -343,6 +370,10 @@ impl ImportWriter<'_, '_> {
         let call = Call { config, conversation: &name, keys: &keys, now };
         match batch {
             ImportBatch::Empty => Ok(consumed),
+            ImportBatch::System(version) => {
+                ingest::import_system(session, call, loaded, &version)?;
+                Ok(consumed)
+            }
             ImportBatch::Messages(batch) => {
                 let count = batch.texts.len();
                 let first = loaded.head.messages + 1;
@@ -381,6 +412,23 @@ impl ImportWriter<'_, '_> {
                 Ok(consumed)
             }
         }
+    }
+}
+
+/// Returns the version of a line, with large texts as `append` takes them.
+fn build_version(line: &SystemLine) -> ImportedVersion {
+    let messages = line.messages.iter().map(|message| {
+        let text = match &message.text {
+            SystemLineText::Whole(text) => text.clone(),
+            SystemLineText::Chunked(sha256) => format!("@upload {}", hash::hex(sha256)),
+        };
+        (message.dialect, text)
+    });
+    ImportedVersion {
+        number: line.number,
+        time: line.time,
+        previous: line.previous,
+        messages: messages.collect(),
     }
 }
 

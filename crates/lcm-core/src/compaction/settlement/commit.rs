@@ -4,12 +4,12 @@
 //! `apply` and `run` use these methods.
 
 use crate::storage::records::summary_counts::SummaryCounts;
-use alloc::vec::Vec;
+use alloc::{string::String, vec::Vec};
 
 use crate::storage::{
     changes::Changes,
     head::JournalAction,
-    records::{attempts::TaskAttempts, model_breaker::ModelBreaker},
+    records::{attempts::TaskAttempts, model_breaker::ModelBreaker, remakes::RemakeRecord},
     store_session::StoreSession,
     summary::{self, OFFLINE_MODEL, StoredFinish, StoredLevel, Summary},
 };
@@ -62,6 +62,24 @@ impl TaskSettlement<'_> {
             None => {}
         }
         Ok(outcome)
+    }
+
+    /// Settles the failure of a model in `run`: makes the summary without the model if the model
+    /// would fail again, or records the failure.
+    ///
+    /// # Errors
+    ///
+    /// `conflict`: another call committed first; errors of the store.
+    pub(crate) fn settle_failure(
+        self,
+        session: &mut StoreSession<'_>,
+        splice: &SourceSplice,
+        code: CompletionErrorCode,
+    ) -> Result<ApplyOutcome> {
+        match self.task.is_refused_by(code) {
+            true => self.fall_back(session, splice, None),
+            false => self.record_model_failure(session, code),
+        }
     }
 
     /// Commits the answer in the ledger, as a rejected one, which may begin a pause; the context
@@ -120,11 +138,24 @@ impl TaskSettlement<'_> {
         splice: &SourceSplice,
         completion: Option<&Completion>,
     ) -> Result<ApplyOutcome> {
+        if let Some(remakes) = &splice.remakes {
+            let changed = splice.changed_sources;
+            return self.settle_vain_remake(session, (remakes.clone(), changed), completion);
+        }
         if let Some(text) = self.build_fallback_text(&splice.gathered) {
             let findings = verify::format_findings(&verify::verify(&splice.gathered.text, &text));
             let (level, model) = (StoredLevel::Fallback, OFFLINE_MODEL);
             let finish = completion.map(|completion| StoredFinish::from(completion.finish));
-            let answer = SettledAnswer { text, capped: false, findings, level, model, finish };
+            let is_provisional = self.is_provisional_text(completion, level);
+            let answer = SettledAnswer {
+                text,
+                capped: false,
+                findings,
+                level,
+                model,
+                finish,
+                is_provisional,
+            };
             return self.commit_summary(session, splice, completion, answer);
         }
         let mut outcome = self.build_outcome(ApplyStatus::Refused, reason::NO_PROGRESS, None);
@@ -135,6 +166,71 @@ impl TaskSettlement<'_> {
         self.charge_answer(&mut outcome, completion, false);
         self.commit_attempts(session, &attempts, Changes::default())?;
         Ok(outcome)
+    }
+
+    /// Commits that the model was asked in vain to make a provisional summary again, so that it
+    /// stays for this model. `completion`: the rejected answer; `None`: the model gave no answer.
+    fn settle_vain_remake(
+        mut self,
+        session: &mut StoreSession<'_>,
+        (mut remakes, changed): (RemakeRecord, [u8; 8]),
+        completion: Option<&Completion>,
+    ) -> Result<ApplyOutcome> {
+        let mut outcome = self.build_outcome(ApplyStatus::Refused, reason::NO_PROGRESS, None);
+        outcome.more = true;
+        let mut changes = Changes::default();
+        if let Some(id) = self.task.replaced_id() {
+            remakes.add_vain_ask(id, changed, &self.task.breaker_scope);
+        }
+        self.write_remakes(&remakes, &mut changes)?;
+        let sources = self.task.sources_hash;
+        if self.attempts.is_some() {
+            changes.delete_record(&TaskAttempts::key(self.call.keys, &sources));
+        }
+        self.charge_answer(&mut outcome, completion, false);
+        let act = JournalAction::Reject { sources };
+        self.loaded.commit_changes(session, self.call, act, changes)?;
+        Ok(outcome)
+    }
+
+    /// Records that a summary was made in place of a provisional one, whose printed id is returned;
+    /// `None`: it was not.
+    fn record_remake(
+        &mut self,
+        splice: &SourceSplice,
+        (record, id): (&Summary, [u8; 8]),
+        changes: &mut Changes,
+    ) -> Result<Option<String>> {
+        let (Some(mut remakes), Some(old)) = (splice.remakes.clone(), record.replaces) else {
+            return Ok(None);
+        };
+        remakes.add_remake(old, id);
+        self.write_remakes(&remakes, changes)?;
+        Ok(Some(summary::format_summary_id(old)))
+    }
+
+    fn write_remakes(&mut self, remakes: &RemakeRecord, changes: &mut Changes) -> Result<()> {
+        self.loaded.head.remakes = remakes.count_entries();
+        changes.write_record(&RemakeRecord::key(self.call.keys), remakes)?;
+        Ok(())
+    }
+
+    /// Returns whether a text that becomes a summary is provisional: it is there because the
+    /// configured model failed, was not there, or had its answers rejected. Without a configured
+    /// model, what the offline summariser writes is final.
+    pub(crate) fn is_provisional_text(
+        &self,
+        completion: Option<&Completion>,
+        level: StoredLevel,
+    ) -> bool {
+        match completion {
+            None => true,
+            Some(_) if self.is_stand_in => true,
+            Some(completion) if completion.model == OFFLINE_MODEL => {
+                self.call.config.summary_model.is_some()
+            }
+            Some(_) => level == StoredLevel::Fallback,
+        }
     }
 
     /// Commits a summary in place of its sources. `completion`: the last answer of the model, whose
@@ -157,6 +253,7 @@ impl TaskSettlement<'_> {
             answer,
             created_at: self.call.now,
             prompt_version: self.task.prompt_version,
+            replaces: self.task.replaced_id(),
         });
         let passes_left = self.tokens() / splice.gathered.tokens.max(1);
         self.index_maintenance.prepare_summary(session, passes_left)?;
@@ -181,6 +278,8 @@ impl TaskSettlement<'_> {
                 changes.write_record(&Summary::derived_key(keys, source.id), &id)?;
             }
         }
+        outcome.replaces = self.record_remake(splice, (&record, id), &mut changes)?;
+        outcome.provisional = record.is_provisional();
         if self.attempts.is_some() {
             changes.delete_record(&TaskAttempts::key(keys, &self.task.sources_hash));
         }
@@ -188,16 +287,13 @@ impl TaskSettlement<'_> {
             self.reset_breaker(&mut changes)?;
         }
         self.charge_answer(&mut outcome, completion, level != StoredLevel::Fallback);
+        self.count_summaries(&records, &mut changes)?;
         self.index_maintenance.append_summaries(&records, changes.puts_mut())?;
         let head = &mut self.loaded.head;
         head.context = context;
-        let saved = before.tokens.saturating_sub(head.context.tokens);
-        head.ledger.saved_tokens = head.ledger.saved_tokens.saturating_add(saved);
-        head.summaries += int::to_u64(records.len());
-        for (record, _) in &records {
-            self.summary_counts.count_summary(record.depth, record.tokens);
-        }
-        changes.write_record(&SummaryCounts::key(keys), &self.summary_counts)?;
+        // A remake may lengthen the context, which stays shorter than its messages.
+        let saved = head.ledger.saved_tokens.saturating_add(before.tokens);
+        head.ledger.saved_tokens = saved.saturating_sub(head.context.tokens);
         if let Some(input) = &splice.pack_compaction {
             let compacted = input.compact_packs(keys, head, changes.list_puts())?;
             changes.add_puts(compacted);
@@ -210,6 +306,20 @@ impl TaskSettlement<'_> {
         outcome.tokens_after = int::saturate_tokens(head.context.tokens);
         add_made_event(self.events, self.call, &record, &mut outcome);
         Ok(outcome)
+    }
+
+    /// Counts the new summaries in the head and by depth.
+    fn count_summaries(
+        &mut self,
+        records: &[(&Summary, u32)],
+        changes: &mut Changes,
+    ) -> Result<()> {
+        self.loaded.head.summaries += int::to_u64(records.len());
+        for (record, _) in records {
+            self.summary_counts.count_summary(record.depth, record.tokens);
+        }
+        changes.write_record(&SummaryCounts::key(self.call.keys), &self.summary_counts)?;
+        Ok(())
     }
 
     /// Resets the failures in the breaker, because the model answered.

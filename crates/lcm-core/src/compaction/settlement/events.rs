@@ -11,13 +11,11 @@ use lcm_text::{
     types::{
         api::ApplyOutcome,
         event::{EventKind, EventList},
+        model::Purpose,
     },
 };
 
-use super::{
-    super::{acceptance::RejectionRule, task::SourceSpan},
-    TaskSettlement,
-};
+use super::{super::acceptance::RejectionRule, TaskSettlement};
 
 impl TaskSettlement<'_> {
     /// Adds the event of a rejected answer to the current task. `findings`: the verifier's findings
@@ -33,10 +31,10 @@ impl TaskSettlement<'_> {
         self.events.push(EventKind::SummaryRejected, self.call.conversation, members);
     }
 
-    const fn purpose_name(&self) -> &'static str {
-        match self.task.span {
-            SourceSpan::Messages { .. } => "leaf",
-            SourceSpan::Items { .. } => "condensed",
+    fn purpose_name(&self) -> &'static str {
+        match self.task.completion_purpose() {
+            Purpose::Leaf => "leaf",
+            _ => "condensed",
         }
     }
 }

@@ -21,7 +21,7 @@ use crate::{
         records::{attempts::TaskAttempts, model_breaker::ModelBreaker},
         session as session_rules,
         store_session::StoreSession,
-        summary::{self, StoredLevel, Summary},
+        summary::{self, OFFLINE_MODEL, StoredLevel, Summary},
     },
 };
 use lcm_text::{
@@ -30,7 +30,7 @@ use lcm_text::{
     types::{
         api::{ApplyOutcome, ApplyStatus},
         event::EventList,
-        model::{Completion, Level},
+        model::{Completion, CompletionErrorCode, Level},
     },
 };
 
@@ -60,6 +60,8 @@ pub(crate) struct TaskSettlement<'a> {
     warnings: Vec<String>,
     /// Events of the outcome.
     events: EventList,
+    /// Whether the answer stands in for a model that failed.
+    pub(super) is_stand_in: bool,
     spend_limits: SpendLimits,
     index_maintenance: IndexMaintenance<'a>,
     /// The clock of the conversation at the time of the call.
@@ -110,6 +112,7 @@ impl<'a> TaskSettlement<'a> {
             rejected_attempts: None,
             warnings,
             events: EventList::default(),
+            is_stand_in: false,
             spend_limits: SpendLimits::from_config(config),
             index_maintenance,
             clock,
@@ -154,6 +157,8 @@ impl<'a> TaskSettlement<'a> {
             depth: self.task.depth,
             level: self.task.level,
             capped: false,
+            provisional: false,
+            replaces: None,
             tokens_before: tokens,
             tokens_after: tokens,
             more: matches!(applied, ApplyStatus::Committed | ApplyStatus::Stale),
@@ -187,6 +192,9 @@ impl<'a> TaskSettlement<'a> {
             return self.settle_stale(session, completion);
         }
         let Some(answer) = completion else { return self.fall_back(session, &splice, None) };
+        if self.is_idle_remake(answer) {
+            return self.record_model_failure(session, CompletionErrorCode::Unavailable);
+        }
         match acceptance::judge_completion(&self.task, answer, &splice.gathered) {
             CompletionVerdict::Retry { rule, level, findings } => {
                 self.report_rejection(rule, &findings);
@@ -194,7 +202,8 @@ impl<'a> TaskSettlement<'a> {
             }
             CompletionVerdict::Accept(accepted) => {
                 let level = StoredLevel::from(self.task.level);
-                let accepted = accepted.into_answer(level, answer);
+                let is_provisional = self.is_provisional_text(completion, level);
+                let accepted = accepted.into_answer(level, answer, is_provisional);
                 self.commit_summary(session, &splice, completion, accepted)
             }
             CompletionVerdict::Fallback { rule, findings } => {
@@ -202,6 +211,13 @@ impl<'a> TaskSettlement<'a> {
                 self.fall_back(session, &splice, completion)
             }
         }
+    }
+
+    /// Returns whether a provisional summary would be replaced by one that is no better: no model
+    /// wrote the answer.
+    pub(super) fn is_idle_remake(&self, answer: &Completion) -> bool {
+        let is_model = answer.model != OFFLINE_MODEL && !self.is_stand_in;
+        self.task.replaced_id().is_some() && !is_model
     }
 
     /// Adds the event and the warning of a rejected answer to the current task, unless the warnings

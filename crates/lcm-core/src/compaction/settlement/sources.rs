@@ -6,11 +6,13 @@
 use alloc::{string::String, vec::Vec};
 
 use crate::storage::{
+    call::Call,
     context::ContextItem,
     history::{self, MessageHistory},
     pack_compaction,
+    records::remakes::RemakeRecord,
     store_session::StoreSession,
-    summary::{self, StoredLevel, Summary},
+    summary::{StoredLevel, Summary},
     summary_items,
 };
 use lcm_text::{
@@ -23,11 +25,15 @@ use lcm_text::{
 };
 
 use super::super::{
+    remake,
     source_text::{self, GatheredSources},
     splice::{SourceSplice, last_compactable_seq},
     task::{self, SourceSpan},
 };
 use super::TaskSettlement;
+
+/// Most summaries between a provisional summary and its context item, replaced ones included.
+const ANCESTORS_MAX: u32 = 128;
 
 impl TaskSettlement<'_> {
     /// Finds and reads the sources; `None`: the context does not contain exactly these sources.
@@ -40,6 +46,9 @@ impl TaskSettlement<'_> {
         &self,
         session: &mut StoreSession<'_>,
     ) -> Result<Option<SourceSplice>> {
+        if let Some(id) = self.task.replaced_id() {
+            return self.locate_remake(session, id);
+        }
         let options = self.transcript_options();
         let head = &self.loaded.head;
         let history = MessageHistory::new(self.call, head);
@@ -61,7 +70,7 @@ impl TaskSettlement<'_> {
                 let refs = history.find_pack_refs(session, seq_first, seq_last)?;
                 wanted.extend(history.list_pack_keys(&refs));
             }
-            SourceSpan::Items { .. } => {
+            SourceSpan::Items { .. } | SourceSpan::Remake { .. } => {
                 wanted.extend(summary_items::summary_keys(&history, sources));
             }
         }
@@ -70,7 +79,7 @@ impl TaskSettlement<'_> {
             SourceSpan::Messages { seq_first, seq_last } => {
                 source_text::gather_messages(session, &history, seq_first, seq_last, options)?
             }
-            SourceSpan::Items { .. } => {
+            SourceSpan::Items { .. } | SourceSpan::Remake { .. } => {
                 source_text::gather_items(session, &history, sources, options)?
             }
         };
@@ -80,7 +89,52 @@ impl TaskSettlement<'_> {
             return Ok(None);
         }
         let pack_compaction = pack_compaction::read_compactable_packs(session, &history, until)?;
-        Ok(Some(SourceSplice { items, from, to, gathered, pack_compaction }))
+        Ok(Some(SourceSplice {
+            items,
+            from,
+            to,
+            gathered,
+            pack_compaction,
+            remakes: None,
+            changed_sources: [0; 8],
+        }))
+    }
+
+    /// Finds a provisional summary that is made again, and reads its newest sources; `None`: it was
+    /// made again, the model was asked for it in vain, a source was made again since, or it is not
+    /// below the context.
+    fn locate_remake(
+        &self,
+        session: &mut StoreSession<'_>,
+        id: [u8; 8],
+    ) -> Result<Option<SourceSplice>> {
+        let (head, keys) = (&self.loaded.head, self.call.keys);
+        let remakes = RemakeRecord::read(session, keys, head)?;
+        let record = session.read_record(&Summary::key(keys, id))?;
+        let is_open = |record: &Summary| record.is_provisional() && !remakes.is_replaced(id);
+        let Some(record) = record.filter(is_open) else { return Ok(None) };
+        let items = head.context.load_items(session, keys)?;
+        let Some(from) = find_enclosing_item(session, self.call, &items, id)? else {
+            return Ok(None);
+        };
+        let history = MessageHistory::new(self.call, head);
+        let options = self.transcript_options();
+        let read = (&record, &remakes);
+        let (gathered, changed) =
+            remake::gather_newest_sources(session, &history, self.call, read, options)?;
+        let is_same =
+            gathered.task_hash == self.task.sources_hash && gathered.depth == self.task.depth;
+        let was_asked = remakes.was_asked(id, changed, &self.task.breaker_scope);
+        let to = from + 1;
+        Ok((is_same && !was_asked).then_some(SourceSplice {
+            items,
+            from,
+            to,
+            gathered,
+            pack_compaction: None,
+            remakes: Some(remakes),
+            changed_sources: changed,
+        }))
     }
 
     /// Finds the range `[from, to)` of items that contains the sources; `None`: there is no such
@@ -114,6 +168,7 @@ impl TaskSettlement<'_> {
                     .is_some_and(|slice| task::hash_items(slice) == self.task.sources_hash);
                 Ok(is_same.then_some((from, to)))
             }
+            SourceSpan::Remake { .. } => Ok(None),
         }
     }
 
@@ -169,8 +224,9 @@ impl TaskSettlement<'_> {
                 let gathered =
                     source_text::gather_messages(session, &history, seq_first, seq_last, options)?;
                 let Some(text) = self.build_fallback_text(&gathered) else { return Ok(None) };
-                summary::summary_id(&gathered.task_hash, self.task.prompt_version, level, &text)
+                self.task.identify_summary(level).compute_id(&text)
             }
+            SourceSpan::Remake { .. } => return Ok(None),
             SourceSpan::Items { first, .. } => {
                 let key = Summary::derived_key(self.call.keys, first);
                 let Some(id) = session.read_record(&key)? else { return Ok(None) };
@@ -198,6 +254,32 @@ impl TaskSettlement<'_> {
         )?;
         (u64::from(tokens::estimate(&text)) < gathered.tokens).then_some(text)
     }
+}
+
+/// Finds the context item that is the summary `id` or was made from it; `None`: there is none.
+fn find_enclosing_item(
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
+    items: &[ContextItem],
+    id: [u8; 8],
+) -> Result<Option<usize>> {
+    let mut at = id;
+    for _ in 0..ANCESTORS_MAX {
+        if let Some(index) = find_summary_item(items, at) {
+            return Ok(Some(index));
+        }
+        let derived = session.read_record(&Summary::derived_key(call.keys, at))?;
+        let next = match derived {
+            Some(derived) => Some(derived),
+            // A remake takes the place of the old summary when what was made from it is made again.
+            None => session
+                .read_record(&Summary::key(call.keys, at))?
+                .and_then(|record| record.replaces),
+        };
+        let Some(next) = next else { break };
+        at = next;
+    }
+    Ok(None)
 }
 
 /// Returns the index of the summary `id` in the context; `None`: the context has no such summary.

@@ -4,14 +4,14 @@
 
 use alloc::string::String;
 
-use crate::compaction::{build_decision_option, build_model_option};
+use crate::compaction::{build_decision_option, reason};
 use lcm_text::{base::json::JsonWriter, types::api::Timestamp};
 
 use super::super::{
-    event::UNASKED,
+    event::{STAND_IN, UNASKED},
     instruction::{self, DriveInstruction},
 };
-use super::{CompactionPhase, CompactionProgress, CompactionTask};
+use super::{CompactionPhase, CompactionProgress, CompactionTask, CompactionTaskKind};
 
 impl CompactionProgress {
     /// Returns the next instruction for the host.
@@ -29,10 +29,14 @@ impl CompactionProgress {
             CompactionPhase::Done => DriveInstruction::new_done(&self.result),
             CompactionPhase::Apply => self.build_apply(task, now),
             CompactionPhase::ReadDeferred | CompactionPhase::RecordDeferred => {
-                arguments.add_text("arguments_json", &self.build_deferred_arguments(task));
+                let (verb, given) = match task.kind {
+                    CompactionTaskKind::Resummarize => ("resummarize", build_ids(task)),
+                    _ => ("maintain", self.build_deferred_arguments(task)),
+                };
+                arguments.add_text("arguments_json", &given);
                 arguments.add_text("conversation", &task.conversation);
                 arguments.add_number("now", now);
-                arguments.add_text("verb", "maintain");
+                arguments.add_text("verb", verb);
                 DriveInstruction::call("admin.call", arguments)
             }
             CompactionPhase::Decide | CompactionPhase::Plan | CompactionPhase::Evaluate => {
@@ -53,6 +57,7 @@ impl CompactionProgress {
         let is_end = self.phase == CompactionPhase::Evaluate;
         let mut options = JsonWriter::new_object();
         let extra = match (&task.model, &task.extra_json) {
+            _ if self.phase == CompactionPhase::Plan => task.build_plan_options(),
             // The append before the decision may have skipped a new conversation.
             (model, None) | (model @ Some(_), _) if self.phase == CompactionPhase::Decide => {
                 Some(build_decision_option(model.as_deref()))
@@ -87,7 +92,13 @@ impl CompactionProgress {
     fn build_deferred_arguments(&self, task: &CompactionTask) -> String {
         let mut asked = JsonWriter::new_object();
         asked.add_number("budget", task.budget.into());
-        if !self.reason.is_empty() {
+        if self.phase == CompactionPhase::ReadDeferred && task.shares_pause() && !self.defers {
+            asked.add_flag("dry_run", true);
+        }
+        if self.exhausted.is_some() {
+            // Fallbacks may have ended the sweep well, and no model worked.
+            asked.add_text("ended", reason::MODEL_UNAVAILABLE);
+        } else if !self.reason.is_empty() {
             asked.add_text("ended", &self.reason);
         }
         if let Some(model) = &task.model {
@@ -109,8 +120,16 @@ impl CompactionProgress {
         arguments.add_text("conversation", &task.conversation);
         arguments.add_number("now", now);
         let mut options = JsonWriter::new_object();
-        if let Some(extra) = build_model_option(task.model.as_deref()) {
-            options.add_text("extra_json", &extra);
+        let mut extra = JsonWriter::new_object();
+        if let Some(model) = &task.model {
+            extra.add_text("model", model);
+        }
+        let is_stand_in = self.answer_state(self.place) == STAND_IN;
+        if is_stand_in {
+            extra.add_flag("stand_in", true);
+        }
+        if is_stand_in || task.model.is_some() {
+            options.add_text("extra_json", &extra.end_object());
         }
         if self.is_without_model() {
             options.add_number("fallback_over_tokens", task.budget.into());
@@ -118,4 +137,13 @@ impl CompactionProgress {
         arguments.add_object("options", options);
         DriveInstruction::call("compaction.apply", arguments).with_request(self.place)
     }
+}
+
+/// Builds the arguments of the verb `resummarize`.
+fn build_ids(task: &CompactionTask) -> String {
+    let mut asked = JsonWriter::new_object();
+    if let Some(ids) = &task.summary_ids {
+        asked.add_texts("summary_ids", ids);
+    }
+    asked.end_object()
 }

@@ -32,7 +32,7 @@ use super::{
 };
 use result::{
     NULL, add_debt_event, add_deferred, build_maintain_result, build_turn_result, read_deferred,
-    read_explanation,
+    read_explanation, read_next_attempt,
 };
 pub(super) use task::CompactionTask;
 use task::CompactionTaskKind;
@@ -42,13 +42,17 @@ use task::CompactionTaskKind;
 pub(super) const EMPTY_PLANS_MAX: u64 = 8;
 /// Most requests of one plan.
 const REQUESTS_MAX: usize = 64;
+/// Completions of a forced task after which no further plan is completed: no pause and no breaker
+/// bounds them.
+const FORCED_COMPLETIONS_MAX: u64 = 64;
 
 /// The next step of a compaction task.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum CompactionPhase {
     /// Call `evaluate` to decide after an append whether compaction is due.
     Decide,
-    /// Call `maintain` to read whether compaction is deferred and due.
+    /// Call `maintain` to read whether compaction is deferred and due, or whether models pause;
+    /// `resummarize`: call the verb of this name.
     ReadDeferred,
     Plan,
     /// Complete `count` requests from `place` on.
@@ -113,6 +117,10 @@ pub(super) struct CompactionProgress {
     is_served: bool,
     /// Whether the caller stopped the task.
     is_stopped: bool,
+    /// Whether there was deferred compaction before, so that a turn records how it ended.
+    is_owed: bool,
+    /// Whether models were not asked, because they pause after a failure.
+    is_paused: bool,
     /// Time from which no further model is asked.
     deadline_at: Timestamp,
     /// Whether `deadline_at` is over.
@@ -136,8 +144,10 @@ impl CompactionProgress {
             _ => config.sweep_deadline_ms,
         };
         let phase = match task.kind {
-            CompactionTaskKind::Compact => CompactionPhase::Plan,
-            CompactionTaskKind::Maintain => CompactionPhase::ReadDeferred,
+            CompactionTaskKind::Compact if !task.shares_pause() => CompactionPhase::Plan,
+            CompactionTaskKind::Compact
+            | CompactionTaskKind::Maintain
+            | CompactionTaskKind::Resummarize => CompactionPhase::ReadDeferred,
             CompactionTaskKind::Turn => CompactionPhase::Decide,
         };
         Self {
@@ -155,9 +165,12 @@ impl CompactionProgress {
             failure: CallFailure::default(),
             is_served: false,
             is_stopped: false,
+            is_owed: false,
+            is_paused: false,
             deadline_at: deadline_ms.map_or(Timestamp::MAX, |ms| now.saturating_add(ms.into())),
             is_late: false,
-            defers: task.defer.unwrap_or(config.turn_compaction == Some(TurnCompaction::Deferred)),
+            defers: task.kind == CompactionTaskKind::Turn
+                && task.defer.unwrap_or(config.turn_compaction == Some(TurnCompaction::Deferred)),
             end: CompactionEnd::Stopped,
             reason: String::new(),
             result: String::new(),
@@ -183,6 +196,8 @@ impl CompactionProgress {
         state.text(&mut self.result);
         state.visit_flag(&mut self.is_served);
         state.visit_flag(&mut self.is_stopped);
+        state.visit_flag(&mut self.is_owed);
+        state.visit_flag(&mut self.is_paused);
         state.visit_flag(&mut self.defers);
         state.visit_number(&mut self.deadline_at);
         state.visit_number(&mut self.place);
@@ -220,7 +235,9 @@ impl CompactionProgress {
             (DriveEvent::Returned(json), phase) if phase != CompactionPhase::Complete => {
                 let mut fields = JsonFields::parse_argument(EVENT, &json)?;
                 match phase {
-                    CompactionPhase::Decide => self.take_decision(&json, &mut fields, reply),
+                    CompactionPhase::Decide => {
+                        self.take_decision(task, &json, &mut fields, reply);
+                    }
                     CompactionPhase::ReadDeferred => self.take_deferred(task, &mut fields, reply),
                     CompactionPhase::Plan => self.take_plan(task, &json, &mut fields, reply),
                     CompactionPhase::Apply => self.take_outcome(task, &mut fields, reply),
@@ -228,7 +245,9 @@ impl CompactionProgress {
                     _ => {
                         let deferred = read_deferred(&mut fields);
                         add_debt_event(task, &deferred, reply);
-                        add_deferred(&deferred, reply);
+                        if task.kind == CompactionTaskKind::Maintain {
+                            add_deferred(&deferred, reply);
+                        }
                         self.phase = CompactionPhase::Done;
                     }
                 }
@@ -258,14 +277,22 @@ impl CompactionProgress {
         }
     }
 
-    fn take_decision(&mut self, json: &str, fields: &mut JsonFields<'_>, reply: &mut DriveReply) {
+    fn take_decision(
+        &mut self,
+        task: &CompactionTask,
+        json: &str,
+        fields: &mut JsonFields<'_>,
+        reply: &mut DriveReply,
+    ) {
         let (is_due, must) = (fields.take_flag("due"), fields.take_flag("must"));
         let mut note = JsonWriter::new_object();
         note.add_json("decision", json);
         reply.note = Some(note);
         let waits = is_due && !must && self.defers;
         self.result = build_turn_result(is_due && !waits, false);
-        self.phase = if waits { CompactionPhase::ReadDeferred } else { CompactionPhase::Done };
+        // Models that failed are not asked in every turn.
+        let reads = waits || (is_due && !must && task.shares_pause());
+        self.phase = if reads { CompactionPhase::ReadDeferred } else { CompactionPhase::Done };
     }
 
     fn take_deferred(
@@ -275,23 +302,49 @@ impl CompactionProgress {
         reply: &mut DriveReply,
     ) {
         let is_time = fields.take_flag("drain");
+        let is_paused = fields.take_flag("paused");
         let deferred = read_deferred(fields);
-        self.phase = CompactionPhase::Done;
-        let is_paid = deferred == NULL;
-        if !is_paid && (task.kind == CompactionTaskKind::Turn || !is_time) {
-            add_debt_event(task, &deferred, reply);
+        let is_deferred = deferred != NULL;
+        match task.kind {
+            CompactionTaskKind::Turn => {
+                // Without a record of deferred compaction, `maintain` would not compact later. So
+                // the caller compacts now: the call is forced, or its mode acts below the
+                // threshold.
+                let waits = is_deferred && (self.defers || is_paused);
+                if waits {
+                    add_debt_event(task, &deferred, reply);
+                }
+                self.result = build_turn_result(!waits, waits);
+                self.phase = CompactionPhase::Done;
+            }
+            CompactionTaskKind::Compact => {
+                self.is_owed = is_deferred;
+                if is_paused {
+                    self.pause_models(&deferred, reply);
+                }
+                self.phase = CompactionPhase::Plan;
+            }
+            CompactionTaskKind::Maintain if !is_time => {
+                if is_deferred {
+                    add_debt_event(task, &deferred, reply);
+                }
+                add_deferred(&deferred, reply);
+                self.result = build_maintain_result(None, &CallFailure::default());
+                self.phase = CompactionPhase::Done;
+            }
+            CompactionTaskKind::Maintain | CompactionTaskKind::Resummarize => {
+                self.phase = CompactionPhase::Plan;
+            }
         }
-        if task.kind == CompactionTaskKind::Turn {
-            // Without a record of deferred compaction, `maintain` would not compact later. So the
-            // caller compacts now: the call is forced, or its mode acts below the threshold.
-            let is_deferred = deferred != NULL;
-            self.result = build_turn_result(!is_deferred, is_deferred);
-        } else if is_time {
-            self.phase = CompactionPhase::Plan;
-        } else {
-            add_deferred(&deferred, reply);
-            self.result = build_maintain_result(None, &CallFailure::default());
-        }
+    }
+
+    /// Asks no model in this task: the pause after a failure has not ended.
+    fn pause_models(&mut self, deferred: &str, reply: &mut DriveReply) {
+        let until = read_next_attempt(deferred);
+        let message = format!("no model is asked until {until}, because it failed before");
+        reply.warnings.push(format!("models-paused: {message}"));
+        self.is_paused = true;
+        self.exhausted = CallFailure { code: "unavailable".into(), message, number: None };
     }
 
     fn take_plan(
@@ -312,6 +365,10 @@ impl CompactionProgress {
                 fields.reject_field("requests", "1 to 64 requests");
             }
             self.empty_plans = 0;
+            if task.force && self.completions >= FORCED_COMPLETIONS_MAX {
+                self.finish(task, CompactionEnd::Stopped, reason::COMPLETION_LIMIT);
+                return;
+            }
             self.answers = alloc::vec![UNASKED; requests.min(REQUESTS_MAX)];
             self.ask(0, int::to_u64(requests));
             for request in listed {
@@ -417,12 +474,16 @@ impl CompactionProgress {
         let next = fields.take_any("next").filter(|(_, kind)| *kind != JsonKind::Null);
         reply.take_events(fields);
         reply.warnings = fields.take_texts("warnings");
-        if applied == 0 && after < before {
+        let replaces = fields.take_optional_text("replaces");
+        // A remake may leave the context as long as it was, or lengthen it.
+        if applied == 0 && (after < before || replaces.is_some()) {
             let mut pass = JsonWriter::new_object();
             pass.add_flag("capped", fields.take_flag("capped"));
             pass.add_number("depth", fields.take_u64("depth"));
             pass.add_text("purpose", &fields.take_text("purpose"));
             pass.add_text("level", &fields.take_text("level"));
+            pass.add_flag("provisional", fields.take_flag("provisional"));
+            pass.add_optional_text("replaces", replaces.as_deref());
             pass.add_text("summary_id", &fields.take_text("summary_id"));
             pass.add_number("tokens_after", after);
             pass.add_number("tokens_before", before);
@@ -471,7 +532,16 @@ impl CompactionProgress {
             self.phase = CompactionPhase::RecordDeferred;
         } else {
             self.error = error;
-            self.phase = CompactionPhase::Done;
+            self.phase = self.phase_after_end(task);
+        }
+    }
+
+    /// Returns the phase after the end of `compact` or `resummarize`: a turn records how it ended.
+    fn phase_after_end(&self, task: &CompactionTask) -> CompactionPhase {
+        let has_news = self.is_owed || self.failure.is_some();
+        match task.shares_pause() && has_news && !self.is_paused {
+            true => CompactionPhase::RecordDeferred,
+            false => CompactionPhase::Done,
         }
     }
 
@@ -481,7 +551,7 @@ impl CompactionProgress {
         fields: &mut JsonFields<'_>,
         reply: &mut DriveReply,
     ) {
-        let is_due = fields.take_flag("due");
+        let is_due = fields.take_flag("due") && task.kind != CompactionTaskKind::Resummarize;
         let explanation = fields.take_text("explanation_json");
         match read_explanation(&explanation) {
             Ok((stored, warnings)) => {
@@ -502,7 +572,7 @@ impl CompactionProgress {
             self.phase = CompactionPhase::RecordDeferred;
         } else {
             self.result = compacted.end_object();
-            self.phase = CompactionPhase::Done;
+            self.phase = self.phase_after_end(task);
         }
     }
 

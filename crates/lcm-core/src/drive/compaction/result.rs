@@ -77,6 +77,12 @@ pub(super) fn add_debt_event(task: &CompactionTask, deferred: &str, reply: &mut 
     reply.events.push(EventKind::CompactionDebt, &task.conversation, members);
 }
 
+/// Reads the end of the pause from the record of deferred compaction; empty: the record has none.
+pub(super) fn read_next_attempt(deferred: &str) -> String {
+    let fields = JsonFields::parse_argument(EVENT, deferred);
+    fields.map(|mut fields| fields.take_text("next_attempt_at")).unwrap_or_default()
+}
+
 /// Sets the note of the reply to the record of deferred compaction, a member of the result.
 pub(super) fn add_deferred(deferred: &str, reply: &mut DriveReply) {
     let mut note = JsonWriter::new_object();

@@ -2,10 +2,10 @@
 //!
 //! In: the fields of a task. Out: a [`CompactionTask`], which [`crate::drive::compaction`] uses.
 
-use alloc::string::String;
+use alloc::{string::String, vec::Vec};
 
 use crate::compaction::build_model_option;
-use lcm_text::base::json::JsonFields;
+use lcm_text::base::json::{JsonFields, JsonWriter};
 
 /// The members of a compaction task.
 pub(in crate::drive) struct CompactionTask {
@@ -24,6 +24,11 @@ pub(in crate::drive) struct CompactionTask {
     pub(super) counts_refusals: bool,
     /// Whether `turn` leaves compaction that can wait to `maintain`; `None`: as configured.
     pub(super) defer: Option<bool>,
+    /// Whether `compact` belongs to a turn: it respects the pause after a failed model, and records
+    /// how it ended.
+    pub(super) is_turn: bool,
+    /// The provisional summaries that `resummarize` makes again; `None`: all.
+    pub(super) summary_ids: Option<Vec<String>>,
 }
 
 #[derive(Clone, Copy, Eq, PartialEq)]
@@ -31,15 +36,17 @@ pub(super) enum CompactionTaskKind {
     Compact,
     Maintain,
     Turn,
+    Resummarize,
 }
 
 impl CompactionTask {
     /// Takes the members of a task; `place` is the index of its name among the names of all tasks:
-    /// 2: `compact`; 3: `maintain`; any other: `turn`.
+    /// 2: `compact`; 3: `maintain`; 6: `resummarize`; any other: `turn`.
     pub(in crate::drive) fn read(fields: &mut JsonFields<'_>, place: usize) -> Self {
         let kind = match place {
             2 => CompactionTaskKind::Compact,
             3 => CompactionTaskKind::Maintain,
+            6 => CompactionTaskKind::Resummarize,
             _ => CompactionTaskKind::Turn,
         };
         Self {
@@ -56,6 +63,11 @@ impl CompactionTask {
             extra_json: fields.take_optional_text("extra_json"),
             counts_refusals: fields.take_optional_flag("counts_refusals").unwrap_or(true),
             defer: fields.take_optional_flag("defer"),
+            is_turn: kind == CompactionTaskKind::Compact && fields.take_flag("turn"),
+            summary_ids: match kind {
+                CompactionTaskKind::Resummarize => fields.take_optional_texts("summary_ids"),
+                _ => None,
+            },
         }
     }
 
@@ -63,5 +75,33 @@ impl CompactionTask {
     /// `extra_json`; `None`: the task has neither.
     pub(super) fn build_extra_options(&self) -> Option<String> {
         build_model_option(self.model.as_deref()).or_else(|| self.extra_json.clone())
+    }
+
+    /// Returns `extra_json` of a plan: for `resummarize` and a turn with what is made again.
+    pub(super) fn build_plan_options(&self) -> Option<String> {
+        let is_resummarize = self.kind == CompactionTaskKind::Resummarize;
+        let is_turn = self.is_turn && self.extra_json.is_none();
+        if !is_resummarize && !is_turn {
+            return self.build_extra_options();
+        }
+        let mut object = JsonWriter::new_object();
+        if let Some(model) = &self.model {
+            object.add_text("model", model);
+        }
+        if is_turn {
+            // A user waits for the turn, so it makes one batch of remakes.
+            object.add_number("remakes_max", self.requests_max.max(1).into());
+            return Some(object.end_object());
+        }
+        object.add_flag("resummarize", true);
+        if let Some(ids) = &self.summary_ids {
+            object.add_texts("summary_ids", ids);
+        }
+        Some(object.end_object())
+    }
+
+    /// Returns whether the pause after a failed model is respected and recorded.
+    pub(super) fn shares_pause(&self) -> bool {
+        !self.force && (self.is_turn || self.kind == CompactionTaskKind::Turn)
     }
 }

@@ -7,7 +7,7 @@ use alloc::string::String;
 use lcm_text::base::{int, json::JsonWriter};
 
 use super::super::instruction::{self, DriveInstruction};
-use super::{IntakePhase, IntakeProgress, IntakeRoute, IntakeTask, IntakeTotals};
+use super::{IntakePhase, IntakeProgress, IntakeRoute, IntakeTask, IntakeTotals, task::RangeKind};
 
 impl IntakeProgress {
     /// Returns the next instruction for the host.
@@ -95,10 +95,17 @@ impl IntakeProgress {
             extra.add_number("revision", self.revision);
         }
         if let Some(line) = self.line.as_ref().filter(|_| self.route == IntakeRoute::Aligned) {
-            let is_revision = range.is_some_and(|range| range.is_revision);
             let is_last = self.ranges.len() <= 1 && !self.has_more;
-            let line = line.for_append(is_revision, is_last.then_some(count));
+            let last_count = is_last.then_some(count);
+            let line = match range.map_or(RangeKind::Messages, |range| range.kind) {
+                RangeKind::Messages => line.for_append(false, last_count),
+                RangeKind::Revisions => line.for_append(true, last_count),
+                RangeKind::System => line.for_system(last_count),
+            };
             extra.add_object("line", line.to_object());
+        }
+        if let Some(system) = &task.system {
+            extra.add_json("system", system);
         }
         let mut options = JsonWriter::new_object();
         if !extra.is_empty() {

@@ -29,8 +29,8 @@ use super::{
     instruction::DriveReply,
     state::DriveState,
 };
-use task::IndexRange;
 pub(super) use task::IntakeTask;
+use task::{IndexRange, RANGE_KINDS, RangeKind};
 
 /// Most new plans after conflicts or uploads that do not lower the fewest missing messages so far.
 pub(super) const CONFLICTS_MAX: u64 = 256;
@@ -196,14 +196,11 @@ impl IntakeProgress {
         state.visit_choice(&mut self.phase, &PHASES);
         let mut count = int::to_u64(self.ranges.len());
         state.visit_number(&mut count);
-        self.ranges.resize(
-            int::to_usize(count).min(RANGES_MAX),
-            IndexRange { from: 0, end: 0, is_revision: false },
-        );
+        self.ranges.resize(int::to_usize(count).min(RANGES_MAX), IndexRange::default());
         for range in &mut self.ranges {
             state.visit_number(&mut range.from);
             state.visit_number(&mut range.end);
-            state.visit_flag(&mut range.is_revision);
+            state.visit_choice(&mut range.kind, &RANGE_KINDS);
         }
         let mut line =
             self.line.as_ref().map_or_else(String::new, |it| it.to_object().end_object());
@@ -372,13 +369,19 @@ impl IntakeProgress {
         self.ranges.clear();
         let (mut total, mut behind) = (0_u64, 0);
         for element in missing {
-            let mut range = IndexRange { from: 0, end: 0, is_revision: false };
+            let mut range = IndexRange::default();
             if let Ok(mut found) =
                 JsonFields::parse_argument(EVENT, json::slice_span(json, element.span))
             {
                 range.from = found.take_u64("index_first");
                 range.end = found.take_u64("index_last").saturating_add(1);
-                range.is_revision = found.take_flag("revision");
+                let (is_revision, is_system) =
+                    (found.take_flag("revision"), found.take_flag("system"));
+                range.kind = match () {
+                    () if is_revision => RangeKind::Revisions,
+                    () if is_system => RangeKind::System,
+                    () => RangeKind::Messages,
+                };
             }
             if range.from < behind || range.end <= range.from || range.end > task.count {
                 fields.reject_field("missing_ranges", "ranges in the order of the messages");
@@ -442,7 +445,8 @@ impl IntakeProgress {
         totals.context_tokens = fields.take_u64("context_tokens");
         self.repeats = 0;
         totals.seq_seen = fields.take_optional_u64("seq_seen").unwrap_or(totals.seq_seen);
-        self.line.iter_mut().for_each(PlannedLine::finish_change);
+        let is_system = self.ranges.first().is_some_and(|range| range.kind == RangeKind::System);
+        self.line.iter_mut().for_each(|line| line.finish_change(is_system));
         if let Some(range) = self.ranges.first_mut() {
             range.from = range.from.saturating_add(taken);
             self.confirmed = range.from;

@@ -4,7 +4,7 @@
 
 use alloc::{string::String, vec::Vec};
 
-use lcm_text::base::json::JsonFields;
+use lcm_text::base::json::{self, JsonFields, JsonKind};
 
 use super::super::instruction::{BYTES_MAX, MESSAGES_MAX};
 
@@ -32,6 +32,8 @@ pub(in crate::drive) struct IntakeTask {
     /// Number of first messages that the caller has proved to be stored, and the revision of the
     /// proof; `None`: nothing is proved, or all messages are.
     pub(super) proven: Option<(u64, u64)>,
+    /// The system prompt beside the messages, as JSON; `None`: not given.
+    pub(super) system: Option<String>,
 }
 
 impl IntakeTask {
@@ -53,6 +55,15 @@ impl IntakeTask {
             refuse_replay: fields.take_flag("refuse_replay"),
             seq_seen: fields.take_optional_u64("seq_seen"),
             proven: proven.filter(|(messages, _)| *messages < count),
+            system: fields.take_any("system").and_then(|(value, kind)| match kind {
+                JsonKind::Null => None,
+                JsonKind::String => {
+                    let mut json = String::new();
+                    json::write_string(&mut json, &value);
+                    Some(json)
+                }
+                _ => Some(value.into_owned()),
+            }),
         }
     }
 
@@ -70,16 +81,30 @@ impl IntakeTask {
     }
 
     pub(super) fn ranges_from(&self, from: u64) -> Vec<IndexRange> {
-        let range = IndexRange { from, end: self.count, is_revision: false };
+        let range = IndexRange { from, end: self.count, kind: RangeKind::Messages };
         (from < self.count).then_some(range).into_iter().collect()
     }
 }
 
 /// A range of message indexes from 0; `end` is the index after the last.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct IndexRange {
     pub(super) from: u64,
     pub(super) end: u64,
-    /// Whether the messages are other forms of stored messages.
-    pub(super) is_revision: bool,
+    pub(super) kind: RangeKind,
 }
+
+/// What the messages of a range become.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) enum RangeKind {
+    /// Messages of the line.
+    #[default]
+    Messages,
+    /// Other forms of stored messages.
+    Revisions,
+    /// The system messages of the slot.
+    System,
+}
+
+pub(super) const RANGE_KINDS: [RangeKind; 3] =
+    [RangeKind::Messages, RangeKind::Revisions, RangeKind::System];

@@ -133,13 +133,7 @@ impl<'a> PackBuilder<'a> {
         seq: u64,
     ) -> Result<StoredMessage> {
         let message = &candidate.message;
-        let raw = match candidate.large_text_name() {
-            None => RawText::Inline(candidate.raw.clone().into_owned()),
-            Some(sha256) => {
-                let staged = candidate.upload.as_ref().map(|(_, upload)| upload);
-                self.put_large_text(sha256, &candidate.raw, staged)?
-            }
-        };
+        let raw = self.put_text(candidate)?;
         let made = candidate.placeholder.as_ref();
         let placeholder =
             made.map(|made| self.put_placeholder(made, message.tokens, seq)).transpose()?;
@@ -155,6 +149,38 @@ impl<'a> PackBuilder<'a> {
             parts: message.parts.clone(),
             placeholder,
         })
+    }
+
+    /// Returns the text of a candidate as it is stored, and adds the puts of its chunks.
+    ///
+    /// # Errors
+    ///
+    /// `limit-exceeded`: a record is too large.
+    pub(in crate::ingest) fn put_text(
+        &mut self,
+        candidate: &AppendCandidate<'_>,
+    ) -> Result<RawText> {
+        match candidate.large_text_name() {
+            None => Ok(RawText::Inline(candidate.raw.clone().into_owned())),
+            Some(sha256) => {
+                let staged = candidate.upload.as_ref().map(|(_, upload)| upload);
+                self.put_large_text(sha256, &candidate.raw, staged)
+            }
+        }
+    }
+
+    /// Returns the reference to a text in chunks, and adds their puts.
+    ///
+    /// # Errors
+    ///
+    /// `limit-exceeded`: a record is too large.
+    pub(in crate::ingest) fn put_chunks(&mut self, text: &str) -> Result<RawText> {
+        self.put_large_text(compute_sha256(text), text, None)
+    }
+
+    /// Returns the changes of the commit.
+    pub(in crate::ingest) fn changes_mut(&mut self) -> &mut Changes {
+        self.changes
     }
 
     /// Adds the puts of a message's identities, of its call id only if `keeps_call_id`.

@@ -205,7 +205,7 @@ impl EmbedUpdate<'_> {
                     let at = ordinals.iter().position(|(known, _)| *known == id);
                     (Corpus::Summaries, int::to_u64(at.ok_or_else(unknown)?) + 1)
                 }
-                ResolvedId::File(_) => {
+                ResolvedId::File(_) | ResolvedId::System(_) => {
                     return Err(Error::invalid_input(format_args!(
                         "`vectors` must name messages or summaries, got the file `{id}`"
                     )));

@@ -17,6 +17,7 @@ mod render_hits;
 mod request;
 mod results;
 mod searched_conversation;
+mod system_search;
 
 pub(crate) use bounds::OwnSearches;
 pub(crate) use render_hits::{find_query_offset, find_query_passage};
@@ -192,5 +193,8 @@ fn search_documents(
     let FoundHits { total, is_cut, next_cursor, hit_cursors, .. } = found;
     let next_cursor = next_cursor.map(|cursor| cursor.encode(conversations));
     let cursors = hit_cursors.into_iter().map(|cursor| cursor.encode(conversations)).collect();
-    Ok(GrepResults { rows, total, is_cut, next_cursor, cursors, has_more: false })
+    let mut results = GrepResults { rows, total, is_cut, next_cursor, cursors, has_more: false };
+    let is_continued = start.is_some();
+    system_search::add_system_rows(session, context, pattern, is_continued, &mut results)?;
+    Ok(results)
 }

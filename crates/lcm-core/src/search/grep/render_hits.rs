@@ -221,21 +221,29 @@ fn read_summary_rows(
 
 /// Best passage found so far in one document; weight `None`: no passage yet.
 #[derive(Default)]
-struct BestPassage {
+pub(super) struct BestPassage {
     snippet: Snippet,
     weight: Option<u64>,
 }
 
+impl BestPassage {
+    /// Returns the passage; `None`: the document was not searched, or has no match of a regular
+    /// expression.
+    pub(super) fn into_match(self) -> Option<Snippet> {
+        self.weight.map(|_| self.snippet)
+    }
+}
+
 /// Finds the best passage of a document: for words the one of greatest weight, for a regular
 /// expression the first match.
-enum SnippetFinder<'s> {
+pub(super) enum SnippetFinder<'s> {
     /// Terms of the query, each with the number of its item.
     Text(SortedMap<&'s [u8], usize>),
     Regex(&'s mut crate::search::regex::Regex),
 }
 
 impl<'s> SnippetFinder<'s> {
-    fn new(pattern: &'s mut GrepPattern) -> Self {
+    pub(super) fn new(pattern: &'s mut GrepPattern) -> Self {
         match pattern {
             GrepPattern::Regex(regex) => {
                 regex.reset_budget();
@@ -248,7 +256,7 @@ impl<'s> SnippetFinder<'s> {
     /// Searches one text of a document, and replaces `best` by a better passage. In a search for
     /// words, a document in which no word occurs gets the beginning of its first text. In a search
     /// with a regular expression, a document without a match gets an empty snippet.
-    fn search_text(
+    pub(super) fn search_text(
         &mut self,
         field: SearchField,
         text: &str,

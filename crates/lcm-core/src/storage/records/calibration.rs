@@ -19,7 +19,7 @@ use lcm_text::{
     base::{
         error::{Error, Result},
         int,
-        json::{JsonFields, JsonWriter},
+        json::JsonWriter,
         limits, sort, time,
     },
     types::api::Timestamp,
@@ -167,28 +167,6 @@ impl CalibratedModel {
         }
         let key = RecordKey::new(keys.calibration_key(&model));
         Ok(Self { model, key })
-    }
-
-    /// Reads the options `model` and `may_be_new` of `extra-json`, which has no others. `None`:
-    /// `extra_json` is absent or empty, or lacks the model. Also returns whether the conversation
-    /// need not exist.
-    ///
-    /// # Errors
-    ///
-    /// `invalid-input`: the text has other options, or an invalid name.
-    pub(crate) fn from_options(
-        keys: &ConversationKeys,
-        extra_json: Option<&str>,
-    ) -> Result<(Option<Self>, bool)> {
-        const NAME: &str = "extra-json";
-        let Some(json) = extra_json.filter(|json| !json.is_empty()) else {
-            return Ok((None, false));
-        };
-        let mut fields = JsonFields::parse_argument(NAME, json)?;
-        let model = fields.take_optional_text("model");
-        let may_be_new = fields.take_flag("may_be_new");
-        fields.finish(NAME)?;
-        Ok((model.map(|model| Self::new(keys, model)).transpose()?, may_be_new))
     }
 
     /// Adds the record of this model to a read.

@@ -9,7 +9,10 @@ mod templates;
 
 pub use self::{
     markers::PROMPT_VERSION,
-    prompt_text::{Prompt, PromptInput, build, find_fenced, parse_material, push_fenced},
+    prompt_text::{
+        Prompt, PromptInput, SYSTEM_TEXT, build, find_fenced, parse_material, push_fenced,
+        split_instruction,
+    },
     templates::{OVERRIDE_BYTES_MAX, PromptTemplate},
 };
 pub(crate) use self::{prompt_text::parse_source_tokens, templates::parse_overrides};

@@ -50,7 +50,8 @@ pub struct Prompt {
     pub prompt: String,
 }
 
-const SYSTEM_TEXT: &str = "\
+/// The system text of every prompt.
+pub const SYSTEM_TEXT: &str = "\
 You compress parts of a conversation between a person, an assistant and its tools. \
 What you write replaces the original in the assistant's context, so whatever you leave out is out \
 of its sight until it looks it up.
@@ -139,6 +140,14 @@ pub fn parse_material(prompt: &str) -> Option<(&str, u32)> {
 pub fn find_fenced<'p>(prompt: &'p str, tag: &str) -> Option<(&'p str, &'p str)> {
     let (_, inside) = split_at_line(prompt, &format!("<{tag}>"))?;
     split_at_line(inside, &format!("</{tag}>"))
+}
+
+/// Returns the instruction and the material of a prompt of [`build`]; a prompt without material is
+/// instruction alone.
+#[must_use]
+pub fn split_instruction(prompt: &str) -> (&str, &str) {
+    let material = find_fenced(prompt, "source").map_or("", |(material, _)| material);
+    (split_at_line(prompt, "<source>").map_or(prompt, |(before, _)| before), material)
 }
 
 /// Returns the text before and after the first line that is `line`, without line breaks at their

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
-from .common import ArchiveState, FocusBrief, Level, SummaryKind, UsageTotals
+from .common import ArchiveState, FocusBrief, Level, SummaryKind, SystemSlot, UsageTotals
 from .compaction import Calibration, DeferredCompaction
 from .recall import Grant, StoredMessage
 
@@ -59,10 +59,16 @@ class ConversationStatus(TypedDict):
     """Number of commits."""
     messages: int
     """Number of messages."""
+    provisional: int
+    """Number of summaries that no configured model made, or made from such, and that
+    will be made again.
+    """
     message_tokens: int
     """Estimated tokens of all messages."""
     summaries: list[DepthCount]
     """Summaries by depth."""
+    system: SystemSlot | None
+    """The system messages of the slot; None: none."""
     context: ContextSize
     """Size of the stored context."""
     compression_ratio: float

@@ -8,7 +8,7 @@ from typing import Literal, TypedDict
 EvictionPolicy = Literal["chronological", "prompt-aware", "layered"]
 """The policy that selects older items when not everything fits."""
 
-ContextItemKind = Literal["message", "leaf", "condensed", "focus", "live", "withdrawn"]
+ContextItemKind = Literal["message", "leaf", "condensed", "focus", "live", "withdrawn", "system"]
 """The kind of a context item."""
 
 DivergenceCause = Literal["dialect", "focus", "compaction", "budget", "eviction", "edit"]

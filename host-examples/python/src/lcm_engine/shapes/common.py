@@ -176,6 +176,17 @@ class FocusBrief(TypedDict):
     """Estimated tokens of the brief."""
 
 
+class SystemSlot(TypedDict):
+    """The slot of system messages."""
+
+    id: str
+    """Id of the newest version."""
+    tokens: int
+    """Estimated tokens of the newest version."""
+    versions: int
+    """Number of stored versions."""
+
+
 class UsageTotals(TypedDict):
     """The sums of all usage reports of a conversation."""
 

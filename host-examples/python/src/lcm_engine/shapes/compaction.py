@@ -111,6 +111,12 @@ class CompactionPass(TypedDict):
     """Prompt with which the summary was made; `fallback`: made without a model."""
     capped: bool
     """Whether the text was cut to its token limit."""
+    provisional: bool
+    """Whether the summary is provisional: no configured model gave its text, or that of
+    a source. A later compaction makes it again.
+    """
+    replaces: str | None
+    """Id of the provisional summary that was made again as this one; None: none was."""
     tokens_before: int
     """Estimated tokens of the stored context before the summary."""
     tokens_after: int
@@ -121,8 +127,8 @@ class DeferredCompaction(TypedDict):
     """A compaction that is due and was deferred."""
 
     exhausted: bool
-    """Whether an attempt found nothing to compact; `maintain` asks for another attempt
-    when the tokens of the context have changed.
+    """Whether an attempt found nothing to compact, and no summary is to be made again;
+    `maintain` asks for another attempt when the tokens of the context have changed.
     """
     failures: int
     """Number of failed attempts in a row."""

@@ -17,7 +17,9 @@ class Receipt(TypedDict):
     revision: int
     """Revision of the conversation after the call."""
     ingested: int
-    """Messages that the call stored."""
+    """Messages that the call stored, those of a new version of the system messages
+    included.
+    """
     skipped: int
     """All other messages: those stored before, and failed turns without content."""
     seq_first: int | None

@@ -8,7 +8,7 @@ from typing import Literal, NotRequired, TypedDict
 
 from .admin import CheckMetrics, CheckOutcome
 from .assembly import ContextItem, EvictionPolicy, PrefixReport
-from .common import CompletionFailure, Dialect, JsonObject, ModelFailure, ReadDialect
+from .common import CompletionFailure, Dialect, JsonObject, JsonValue, ModelFailure, ReadDialect
 from .compaction import (
     CompactionMode,
     CompactionPass,
@@ -52,6 +52,10 @@ class IngestOptions(TypedDict):
     aside only if the caller has seen all of them; otherwise, or if absent, all of
     them stay.
     """
+    system: NotRequired[JsonValue]
+    """System prompt beside the messages, which fills the slot: a text, a list of content
+    blocks, or an object with `parts`; absent or None: none.
+    """
 
 
 class AppendOptions(TypedDict):
@@ -72,6 +76,10 @@ class AppendOptions(TypedDict):
     receipt. If the list goes another way, the stored messages after the fork are set
     aside only if the caller has seen all of them; otherwise, or if absent, all of
     them stay.
+    """
+    system: NotRequired[JsonValue]
+    """System prompt beside the messages, which fills the slot: a text, a list of content
+    blocks, or an object with `parts`; absent or None: none.
     """
     append_mode: NotRequired[AppendMode]
     """Treatment of messages that are stored already. Default: `transcript`."""
@@ -137,6 +145,37 @@ class CompactOptions(TypedDict):
     """
 
 
+class ResummarizeOptions(TypedDict):
+    """Options of `resummarize`."""
+
+    now: NotRequired[int]
+    """Milliseconds since the Unix epoch; absent: the system clock."""
+    budget: int
+    """Token budget of a context."""
+    force: NotRequired[bool]
+    """Whether compaction acts below the threshold, despite an open breaker and during a
+    pause. Default: `false`.
+    """
+    model: NotRequired[str]
+    """Model whose provider counts the tokens of the other options, after a report by
+    `calibrate`; absent: they are estimated tokens.
+    """
+    retries: NotRequired[int]
+    """Retries of a model after its first failure. Default: 2."""
+    timeout_ms: NotRequired[int]
+    """Longest wait for one answer of a model, in milliseconds. Default: 60,000."""
+    requests_max: NotRequired[int]
+    """Most requests to complete at the same time. Default: 1."""
+    lease_ms: NotRequired[int]
+    """Time for which the requests are reserved for this caller, in milliseconds; absent:
+    no reservation.
+    """
+    summary_ids: NotRequired[list[str]]
+    """Provisional summaries to make again, with those that they are made from; absent:
+    all.
+    """
+
+
 class TurnOptions(TypedDict):
     """Options of a turn: storing the newest messages, and compaction."""
 
@@ -181,6 +220,10 @@ class TurnOptions(TypedDict):
     receipt. If the list goes another way, the stored messages after the fork are set
     aside only if the caller has seen all of them; otherwise, or if absent, all of
     them stay.
+    """
+    system: NotRequired[JsonValue]
+    """System prompt beside the messages, which fills the slot: a text, a list of content
+    blocks, or an object with `parts`; absent or None: none.
     """
     append_mode: NotRequired[AppendMode]
     """Treatment of messages that are stored already. Default: `transcript`."""
@@ -299,8 +342,8 @@ class AssembledContext(TypedDict):
     appended.
     """
     system: str | None
-    """Text of the leading system messages, which `messages` does not contain; None: no
-    such message.
+    """Text of the system messages of the slot, which `messages` does not contain; None:
+    no such message.
     """
     tokens: int
     """Estimated tokens of `messages` and `system`."""
@@ -577,6 +620,38 @@ class FocusOptions(TypedDict):
     """Text of the brief; absent: the brief is removed."""
     seq_last: NotRequired[int]
     """Position of the last message that the brief covers; absent: the newest message."""
+    dry_run: NotRequired[bool]
+    """Whether the verb only reports what it would change. Default: `false`."""
+    now: NotRequired[int]
+    """Milliseconds since the Unix epoch; absent: the system clock."""
+
+
+class RewindOptions(TypedDict):
+    """Options of setting aside the newest messages."""
+
+    to: NotRequired[int]
+    """Position of the last message that stays; 0: none. A message that was set aside
+    comes back, with those that lead to it.
+    """
+    units: NotRequired[int]
+    """Number of newest units that are set aside: messages, or calls with their results."""
+    seq_seen: NotRequired[int]
+    """Position up to which the caller has seen every message; newer messages make a
+    `conflict`. Absent: the caller sets aside whatever follows.
+    """
+    dry_run: NotRequired[bool]
+    """Whether the verb only reports what it would change. Default: `false`."""
+    now: NotRequired[int]
+    """Milliseconds since the Unix epoch; absent: the system clock."""
+
+
+class PopOptions(TypedDict):
+    """Options of setting aside the newest unit."""
+
+    seq_seen: NotRequired[int]
+    """Position up to which the caller has seen every message; newer messages make a
+    `conflict`. Absent: the caller sets aside whatever follows.
+    """
     dry_run: NotRequired[bool]
     """Whether the verb only reports what it would change. Default: `false`."""
     now: NotRequired[int]

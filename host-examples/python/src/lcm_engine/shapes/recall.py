@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
-from .common import ArchiveState, Finish, GrantCharge, Level, Role, SummaryKind, Trust
+from .common import ArchiveState, Finish, GrantCharge, Level, Role, SummaryKind, SystemSlot, Trust
 
 GrepMode = Literal["auto", "regex", "full-text"]
 """The way in which a pattern is read."""
@@ -157,6 +157,41 @@ class FileMatch(TypedDict):
     """
 
 
+class SystemMatch(TypedDict):
+    """The newest system messages of a conversation, which match."""
+
+    type: Literal["system"]
+    """Kind of the match."""
+    kind: Literal["system"]
+    """Kind of the match."""
+    id: str
+    """Id of the version."""
+    entry_id: None
+    """Always None."""
+    conversation: str
+    """Id of the conversation."""
+    seq: None
+    """Always None."""
+    role: Role
+    """Author of the messages."""
+    created_at: str
+    """Time of the call that stored the version."""
+    earliest_at: None
+    """Always None."""
+    latest_at: None
+    """Always None."""
+    depth: None
+    """Always None."""
+    score: None
+    """Always None."""
+    snippet: str
+    """Best passage on one line, at most 200 characters."""
+    snippet_parts: list[str]
+    """The snippet in parts; the second, fourth and every further even part match the
+    pattern.
+    """
+
+
 class NeighbourMessage(TypedDict):
     """A message before or after a match."""
 
@@ -252,6 +287,12 @@ class SummaryDescription(TypedDict):
     """Ids of the summaries made from the summary, at most one; empty on a grant for
     summaries.
     """
+    provisional: bool
+    """Whether no configured model gave the text, or that of a source."""
+    replaced_by: str | None
+    """Id of the newest summary made in its place; None: none."""
+    replaces: str | None
+    """Id of the provisional summary that it was made for; None: none."""
     message_ids: list[str]
     """Ids of the first messages of a leaf; empty for a condensed summary."""
     file_ids: list[str]
@@ -344,6 +385,31 @@ class FileDescription(TypedDict):
     """Tokens spent of the grant; absent: the read used no grant."""
 
 
+class SystemDescription(TypedDict):
+    """A version of the system messages."""
+
+    id: str
+    """Id of the version."""
+    kind: Literal["system"]
+    """Kind of the description."""
+    version: int
+    """Number of the version, from 1."""
+    newest: bool
+    """Whether the version is the newest, which belongs to every context."""
+    previous_id: str | None
+    """Id of the version that was the newest before; None: there was none."""
+    created_at: str
+    """Time of the call that stored the version."""
+    messages: int
+    """Number of system messages."""
+    text: str
+    """Texts of the messages, joined by blank lines."""
+    tokens: int
+    """Estimated tokens of the messages."""
+    grant: NotRequired[GrantCharge]
+    """Tokens spent of the grant; absent: the read used no grant."""
+
+
 class ConversationDescription(TypedDict):
     """The description of a conversation by its own id."""
 
@@ -359,6 +425,8 @@ class ConversationDescription(TypedDict):
     """Estimated tokens of the stored context."""
     summaries: int
     """Number of summaries."""
+    system: SystemSlot | None
+    """The system messages of the slot; None: none."""
     earliest_at: str | None
     """Time of the first message; None: no message."""
     latest_at: str | None
@@ -497,9 +565,15 @@ class Grant(TypedDict):
     """Whether the grant was revoked."""
 
 
-GrepMatch = MessageMatch | SummaryMatch | FileMatch
-"""A message, summary or file that matches."""
+GrepMatch = MessageMatch | SummaryMatch | FileMatch | SystemMatch
+"""A message, summary, file or version of the system messages that matches."""
 
 
-Description = SummaryDescription | MessageDescription | FileDescription | ConversationDescription
+Description = (
+    SummaryDescription
+    | MessageDescription
+    | FileDescription
+    | ConversationDescription
+    | SystemDescription
+)
 """The description of one id; `kind` says which."""

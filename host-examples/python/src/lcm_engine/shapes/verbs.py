@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
-from .common import ArchiveState, FocusBrief, UsageTotals
+from .common import ArchiveState, FocusBrief, JsonObject, UsageTotals
 from .compaction import Calibration
 
 UsagePurpose = Literal["turn", "summary"]
@@ -217,6 +217,32 @@ class FocusAnswer(TypedDict):
     """
     focus: FocusBrief | None
     """The focus brief; None: the conversation has no focus brief."""
+
+
+class RewindAnswer(TypedDict):
+    """Answer of `rewind`."""
+
+    changed: bool
+    """Whether the verb wrote, or with `dry_run` would write."""
+    conversation: str
+    """Id of the conversation."""
+    warnings: NotRequired[list[str]]
+    """One text with the rule of the configuration that excludes the session; the verb
+    then wrote nothing. Absent: no rule applies.
+    """
+    messages: list[JsonObject]
+    """The set-aside messages, oldest first: the newest 100 of them, of 256 KiB together.
+    """
+    restored: int
+    """Number of messages that came back."""
+    seq_last: int
+    """Position of the newest message that is left; 0: none."""
+    set_aside: int
+    """Number of messages that were set aside."""
+    tokens_after: int
+    """Estimated tokens of the context after the verb."""
+    tokens_before: int
+    """Estimated tokens of the context before the verb."""
 
 
 class SummaryPrompt(TypedDict):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from .. import compaction, flows, paging
 from ..errors import LcmError
@@ -15,6 +15,7 @@ from ..results import (
     CompactionMode,
     CompactReport,
     Decision,
+    JsonValue,
     MaintainReport,
     Message,
     ReadDialect,
@@ -44,6 +45,7 @@ class Compacting(Opened):
         refuse_replay: bool = False,
         family: str | None = None,
         seq_seen: int | None = None,
+        system: JsonValue = None,
         mode: CompactionMode = "threshold",
         force: bool = False,
         target: int | None = None,
@@ -76,6 +78,7 @@ class Compacting(Opened):
             "refuse_replay": refuse_replay,
             "family": family,
             "seq_seen": seq_seen,
+            "system": system,
         }
         options = {
             "mode": mode,
@@ -195,6 +198,43 @@ class Compacting(Opened):
             conversation, budget, options, lambda: self._now(now), retries, timeout_ms
         )
         return compaction.maintain(work)
+
+    @Verb
+    def resummarize(
+        self,
+        conversation: str,
+        budget: int,
+        *,
+        summary_ids: Sequence[str] | None = None,
+        force: bool = False,
+        model: str | None = None,
+        requests_max: int = 1,
+        retries: int | None = None,
+        timeout_ms: int | None = None,
+        lease_ms: int = 0,
+        now: int | None = None,
+    ) -> Flow[CompactReport]:
+        """Makes provisional summaries again, also those that the model was asked for in vain.
+
+        A provisional summary has no text of the configured model, because the model failed.
+        `compact` and `maintain` make it again, too. `summary_ids`: by default all.
+
+        ```python
+        done = lcm.resummarize("chat", budget=8_000)
+        assert done["status"] == "nothing-to-do"  # Nothing is provisional.
+        ```
+        """
+        options = {
+            "force": force,
+            "model": model,
+            "requests_max": requests_max,
+            "lease_ms": lease_ms,
+        }
+        work = self._work(
+            conversation, budget, options, lambda: self._now(now), retries, timeout_ms
+        )
+        named = None if summary_ids is None else list(summary_ids)
+        return compaction.resummarize(work, named)
 
     def _work(
         self,

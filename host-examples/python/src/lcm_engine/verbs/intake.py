@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from .. import flows, intake
 from ..flows import Flow
-from ..results import AppendMode, Dialect, Message, ReadDialect, Receipt
+from ..results import AppendMode, Dialect, JsonValue, Message, ReadDialect, Receipt
 from ..texts import to_texts
 from ..verb import Opened, Verb
 
@@ -26,6 +26,7 @@ class Intake(Opened):
         refuse_replay: bool = False,
         family: str | None = None,
         seq_seen: int | None = None,
+        system: JsonValue = None,
         now: int | None = None,
     ) -> Flow[Receipt]:
         """Stores the newest messages of a conversation that are not stored yet.
@@ -34,7 +35,7 @@ class Intake(Opened):
         `append_mode` `new` every message is new unless its id or event key is stored.
         `seq_seen`: the `seq_seen` of the caller's last receipt; if the list goes another way, what
         it no longer has is set aside only if the caller has seen all of it. `repeat`: the call
-        repeats a call whose outcome is unknown.
+        repeats a call whose outcome is unknown. `system`: the system prompt beside the list.
         `refuse_replay`: a likely replay is an error (`exists`) instead of a warning.
 
         ```python
@@ -51,6 +52,7 @@ class Intake(Opened):
             "refuse_replay": refuse_replay,
             "family": family,
             "seq_seen": seq_seen,
+            "system": system,
         }
         return intake.intake(task, to_texts(messages), self._now(now))
 
@@ -64,6 +66,7 @@ class Intake(Opened):
         refuse_replay: bool = False,
         family: str | None = None,
         seq_seen: int | None = None,
+        system: JsonValue = None,
         now: int | None = None,
     ) -> Flow[Receipt]:
         """Stores the missing messages of a whole transcript of any length.
@@ -81,6 +84,7 @@ class Intake(Opened):
             "refuse_replay": refuse_replay,
             "family": family,
             "seq_seen": seq_seen,
+            "system": system,
         }
         return intake.intake(task, to_texts(messages), self._now(now))
 

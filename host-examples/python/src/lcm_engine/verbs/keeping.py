@@ -21,6 +21,7 @@ from ..results import (
     LiveAnswer,
     NewSessionAnswer,
     ResetAnswer,
+    RewindAnswer,
     StatusReport,
 )
 from ..texts import to_json
@@ -191,6 +192,48 @@ class Keeping(Opened):
         """
         arguments = {"text": text, "seq_last": seq_last, "dry_run": dry_run}
         return paging.life(conversation, "focus", arguments, self._now(now))
+
+    @Verb
+    def rewind(
+        self,
+        conversation: str,
+        *,
+        to: int | None = None,
+        units: int | None = None,
+        seq_seen: int | None = None,
+        dry_run: bool = False,
+        now: int | None = None,
+    ) -> Flow[RewindAnswer]:
+        """Sets aside the messages after the seq `to`, or the newest `units`.
+
+        They stay stored, and are in no context. `to` a set-aside message brings its branch back.
+
+        ```python
+        assert lcm.rewind("chat", to=62)["set_aside"] == 2
+        assert lcm.rewind("chat", to=64)["restored"] == 2
+        ```
+        """
+        arguments = {"to": to, "units": units, "seq_seen": seq_seen, "dry_run": dry_run}
+        return paging.life(conversation, "rewind", arguments, self._now(now))
+
+    @Verb
+    def pop(
+        self,
+        conversation: str,
+        *,
+        seq_seen: int | None = None,
+        dry_run: bool = False,
+        now: int | None = None,
+    ) -> Flow[RewindAnswer]:
+        """Sets aside the newest message, or the newest call with its results, and returns it.
+
+        ```python
+        popped = lcm.pop("chat")
+        assert popped["seq_last"] == 64 - popped["set_aside"]
+        ```
+        """
+        arguments = {"units": 1, "seq_seen": seq_seen, "dry_run": dry_run}
+        return paging.life(conversation, "rewind", arguments, self._now(now))
 
     @Verb
     def check(self, conversation: str) -> Flow[CheckResult]:

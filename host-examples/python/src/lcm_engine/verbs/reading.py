@@ -359,7 +359,7 @@ class Reading(Opened):
 
         ```python
         first, second = lcm.messages("chat", 1, 2)
-        assert json.loads(first)["role"] == "system"
+        assert json.loads(first)["role"] == "user"
         ```
         """
         return paging.messages(conversation, seq_first, seq_last)

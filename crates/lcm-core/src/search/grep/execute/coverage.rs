@@ -1,15 +1,32 @@
-//! Coverage: whether documents lie within the ranges of messages that may be found.
+//! Coverage: whether documents may be found: they lie within the ranges of messages that may be
+//! found, and are no summaries that were made again.
 
 use alloc::{string::String, vec::Vec};
 
 use crate::{
-    search::{corpus::Corpus, index_reader::SearchIndex},
-    storage::{codec, records::grants, store_session::StoreSession, summary::Summary},
+    search::{
+        corpus::Corpus, grep::searched_conversation::SearchedConversation,
+        index_reader::SearchIndex,
+    },
+    storage::{
+        codec,
+        records::{grants, remakes::RemakeRecord},
+        store_session::StoreSession,
+        summary::Summary,
+    },
 };
-use lcm_text::base::error::Result;
+use lcm_text::base::{error::Result, sort};
 
-/// Returns for each document (ascending) whether one of the ranges contains the document. A summary
-/// must lie within one range with all its messages.
+/// Returns whether some documents of a corpus may not be found: those outside of the ranges, and
+/// provisional summaries that were made again.
+pub(super) fn is_limited(conversation: &SearchedConversation, corpus: Corpus) -> bool {
+    let has_remakes = conversation.loaded.head.remakes > 0;
+    conversation.spans.is_some() || (has_remakes && corpus == Corpus::Summaries)
+}
+
+/// Returns for each document (ascending) whether the document may be found. One of the ranges must
+/// contain the document, a summary with all its messages, and no other summary was made in its
+/// place.
 ///
 /// # Errors
 ///
@@ -17,12 +34,12 @@ use lcm_text::base::error::Result;
 /// record has a newer format; errors of the store.
 pub(super) fn check_coverage(
     session: &mut StoreSession<'_>,
-    index: &SearchIndex,
+    (conversation, index): (&SearchedConversation, &SearchIndex),
     corpus: Corpus,
-    spans: &[(u64, u64)],
     documents: &[u64],
 ) -> Result<Vec<bool>> {
-    let is_within = |first, last| grants::is_within(Some(spans), first, last);
+    let spans = conversation.spans.as_deref();
+    let is_within = |first, last| grants::is_within(spans, first, last);
     if corpus == Corpus::Messages {
         return Ok(documents.iter().map(|seq| is_within(*seq, *seq)).collect());
     }
@@ -31,10 +48,18 @@ pub(super) fn check_coverage(
         .iter()
         .map(|(id, bytes)| (index.conversation_keys().summary_key(*id), *bytes))
         .collect();
-    let mut covered = Vec::with_capacity(records.len());
-    for ((key, _), value) in records.iter().zip(session.read_immutable_uncached(&records)?) {
+    let (keys, head) = (&conversation.keys, &conversation.loaded.head);
+    let mut replaced = RemakeRecord::read(session, keys, head)?.list_replaced();
+    sort::sort(&mut replaced);
+    let mut covered: Vec<bool> =
+        rows.iter().map(|(id, _)| replaced.binary_search(id).is_err()).collect();
+    if spans.is_none() {
+        return Ok(covered);
+    }
+    let values = session.read_immutable_uncached(&records)?;
+    for ((covered, (key, _)), value) in covered.iter_mut().zip(&records).zip(values) {
         let record: Summary = codec::decode(key, &value)?;
-        covered.push(is_within(record.seq_first, record.seq_last));
+        *covered &= is_within(record.seq_first, record.seq_last);
     }
     Ok(covered)
 }

@@ -6,7 +6,10 @@
 
 use alloc::{string::String, vec::Vec};
 
-use super::{coverage::check_coverage, word_search::GatheredCorpus};
+use super::{
+    coverage::{check_coverage, is_limited},
+    word_search::GatheredCorpus,
+};
 use crate::{
     search::{
         corpus::Corpus,
@@ -261,8 +264,9 @@ impl<'s> VectorSearch<'s> {
         let window = self.context.bounds.window;
         let search = FullTextContext::new(&history, index, self.query, window);
         part.gathered.retain_admissible(session, &search, documents)?;
-        if let Some(spans) = &conversation.spans {
-            let covered = check_coverage(session, index, part.corpus, spans, documents)?;
+        if is_limited(conversation, part.corpus) {
+            let searched = (conversation, index);
+            let covered = check_coverage(session, searched, part.corpus, documents)?;
             let mut covered = covered.iter();
             documents.retain(|_| covered.next().is_some_and(|is_covered| *is_covered));
         }

@@ -5,7 +5,7 @@
 
 use alloc::vec::Vec;
 
-use super::coverage::check_coverage;
+use super::coverage::{check_coverage, is_limited};
 use crate::{
     search::{
         corpus::Corpus,
@@ -83,9 +83,10 @@ pub(super) fn scan_with_regex(
             return Err(too_costly_error());
         }
         let mut matches = scanned.matches;
-        if let Some(spans) = spans.filter(|_| cursor.corpus == Corpus::Summaries) {
+        if cursor.corpus == Corpus::Summaries && is_limited(conversation, cursor.corpus) {
             let documents: Vec<u64> = matches.iter().rev().map(|(document, _)| *document).collect();
-            let covered = check_coverage(session, index, cursor.corpus, spans, &documents)?;
+            let covered =
+                check_coverage(session, (conversation, index), cursor.corpus, &documents)?;
             let mut covered = covered.into_iter().rev();
             matches.retain(|_| covered.next().unwrap_or(false));
         }

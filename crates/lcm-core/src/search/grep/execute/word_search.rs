@@ -5,7 +5,7 @@
 
 use alloc::vec::Vec;
 
-use super::coverage::check_coverage;
+use super::coverage::{check_coverage, is_limited};
 use crate::{
     search::{
         corpus::Corpus,
@@ -116,8 +116,9 @@ fn find_best_hits(
         GrepSort::Relevance | GrepSort::Hybrid => NeighbourHits::Include,
     };
     let mut ranked = part.gathered.rank_documents(session, &search, statistics, neighbours)?;
-    if let Some(spans) = &conversation.spans {
-        let covered = check_coverage(session, index, part.corpus, spans, &ranked.documents)?;
+    if is_limited(conversation, part.corpus) {
+        let searched = (conversation, index);
+        let covered = check_coverage(session, searched, part.corpus, &ranked.documents)?;
         let (mut documents, mut scores) = (covered.iter(), covered.iter());
         ranked.documents.retain(|_| documents.next().is_some_and(|is_covered| *is_covered));
         ranked.scores.retain(|_| scores.next().is_some_and(|is_covered| *is_covered));

@@ -1,0 +1,65 @@
+//! Check of the system messages: the slot and all versions.
+//!
+//! In: a conversation. Out: findings. Ids and tokens of the versions are computed anew from their
+//! texts.
+
+use alloc::{format, string::String, vec::Vec};
+
+use crate::storage::{
+    history::MessageHistory,
+    records::system_slot::{self, StoredVersion, SystemText, format_system_id, hash_version},
+    store_session::StoreSession,
+};
+use lcm_text::{
+    base::{derivation_version::DERIVATION_VERSION, error::Result, int},
+    message::{self, Role, meaning},
+};
+
+/// Checks the slot and the versions of a conversation; returns the findings.
+///
+/// # Errors
+///
+/// `corrupt`: a record is damaged; errors of the store.
+pub(super) fn check(
+    session: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+) -> Result<Vec<String>> {
+    let mut findings = Vec::new();
+    let versions = system_slot::list_versions(session, history)?;
+    let Some(slot) = history.head.system else { return Ok(findings) };
+    let count = int::to_u64(versions.len());
+    if count != slot.versions {
+        findings.push(format!("there are {count} versions, the slot counts {}", slot.versions));
+    }
+    let newest = versions.iter().find(|stored| stored.id == slot.id);
+    let measured = newest.map(|stored| (stored.bytes, stored.version.tokens()));
+    if measured != Some((slot.bytes, slot.tokens)) {
+        let name = format_system_id(slot.id);
+        findings.push(format!("the slot must have bytes and tokens of its version `{name}`"));
+    }
+    for stored in &versions {
+        let texts = stored.version.read_texts(session, history)?;
+        findings.extend(check_version(stored, &texts));
+    }
+    Ok(findings)
+}
+
+/// Computes id and tokens of a version anew; returns what differs.
+fn check_version(stored: &StoredVersion, texts: &[SystemText]) -> Option<String> {
+    let name = format_system_id(stored.id);
+    let mut said = Vec::with_capacity(texts.len());
+    for (text, message) in texts.iter().zip(&stored.version.messages) {
+        let Ok(parsed) = message::parse(text.dialect, &text.raw) else {
+            return Some(format!("`{name}` has a text that is no message"));
+        };
+        let is_counted = message.derivation_version != DERIVATION_VERSION
+            || (parsed.tokens, parsed.role) == (message.tokens, Role::System);
+        if !is_counted {
+            let (counted, tokens) = (message.tokens, parsed.tokens);
+            return Some(format!("`{name}` counts {counted} tokens, its text has {tokens}"));
+        }
+        said.push(meaning::hash_parts(&text.raw, &parsed));
+    }
+    let id = hash_version(said.iter().map(Vec::as_slice));
+    (id != stored.id).then(|| format!("`{name}` has the texts of `{}`", format_system_id(id)))
+}

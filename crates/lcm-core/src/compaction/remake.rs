@@ -1,0 +1,298 @@
+//! Remakes: finds the provisional summaries that are to be made again, and their newest sources.
+//!
+//! In: the items of the context, and the record of remakes. Out: the summaries that a model can be
+//! asked for now, leaf upward, or whether there is one. The planner, the settlement, `maintain` and
+//! `status` use this module.
+//!
+//! A provisional summary is *open* if it will be made again: a source is open or was made again, or
+//! its text is provisional and the model was not asked for it again in vain. Else it is final.
+
+use alloc::{string::String, vec::Vec};
+
+use crate::storage::{
+    call::Call,
+    context::ContextItem,
+    head::ConversationHead,
+    history::MessageHistory,
+    records::remakes::RemakeRecord,
+    store_session::StoreSession,
+    summary::{Provisional, SourceRef, Summary},
+    summary_records,
+};
+use lcm_text::{
+    base::{error::Result, hash},
+    summary::transcript::TranscriptOptions,
+};
+
+use super::{
+    extra::PlanScope,
+    source_text::{self, GatheredSources},
+    task,
+};
+
+/// Most levels of summaries below an item that are looked at.
+const LEVELS_MAX: u32 = 64;
+
+/// A provisional summary that a model can be asked for now: its sources are final.
+pub(super) struct RemakeCandidate {
+    pub(super) id: [u8; 8],
+    /// Index of the context item that contains the summary.
+    pub(super) index: usize,
+}
+
+/// The newest remake of a source of a condensed summary, or the source.
+struct NewestSource {
+    source: SourceRef,
+    record: Summary,
+    /// Whether the source was made again after the condensed summary.
+    is_remade: bool,
+}
+
+/// A summary to look at.
+#[derive(Clone, Copy)]
+struct SummaryNode {
+    id: [u8; 8],
+    depth: u32,
+    /// Index of the context item that contains the summary.
+    index: usize,
+    /// Whether the scope of the plan includes the summary.
+    is_wanted: bool,
+}
+
+/// Finds the provisional summaries of a context that are open.
+pub(super) struct RemakeFinder<'a> {
+    call: Call<'a>,
+    /// Scope of the breaker of the model that is asked.
+    model: String,
+    scope: &'a PlanScope,
+    pub(super) remakes: RemakeRecord,
+    /// Number of candidates after which nothing else is looked at.
+    limit: usize,
+    pub(super) candidates: Vec<RemakeCandidate>,
+    /// Number of open summaries so far.
+    open: u64,
+}
+
+impl<'a> RemakeFinder<'a> {
+    /// Reads the record of remakes.
+    ///
+    /// # Errors
+    ///
+    /// `corrupt`; errors of the store.
+    pub(super) fn read(
+        session: &mut StoreSession<'_>,
+        call: Call<'a>,
+        head: &ConversationHead,
+        scope: &'a PlanScope,
+        limit: usize,
+    ) -> Result<Self> {
+        Ok(Self::new(call, RemakeRecord::read(session, call.keys, head)?, scope, limit))
+    }
+
+    fn new(call: Call<'a>, remakes: RemakeRecord, scope: &'a PlanScope, limit: usize) -> Self {
+        let model = task::build_breaker_scope(call.config.summary_model.as_deref());
+        Self { call, model, scope, remakes, limit, candidates: Vec::new(), open: 0 }
+    }
+
+    /// Looks through the items, oldest first.
+    ///
+    /// # Errors
+    ///
+    /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing,
+    /// and the head has not changed; errors of the store.
+    pub(super) fn find(
+        &mut self,
+        session: &mut StoreSession<'_>,
+        items: &[ContextItem],
+    ) -> Result<()> {
+        for (index, item) in items.iter().enumerate() {
+            let ContextItem::Summary(summary) = item else { continue };
+            if summary.is_provisional && self.candidates.len() < self.limit {
+                let (id, depth, is_wanted) = (summary.id, summary.depth, self.is_named(summary.id));
+                self.is_open(session, SummaryNode { id, depth, index, is_wanted }, 0)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn is_named(&self, id: [u8; 8]) -> bool {
+        match self.scope {
+            PlanScope::All | PlanScope::Remakes => true,
+            PlanScope::Named(ids) => ids.contains(&id),
+        }
+    }
+
+    /// Returns whether a provisional summary is open. Adds it, or what is to be made again before
+    /// it, to the candidates.
+    fn is_open(
+        &mut self,
+        session: &mut StoreSession<'_>,
+        node: SummaryNode,
+        level: u32,
+    ) -> Result<bool> {
+        if level > LEVELS_MAX || self.remakes.is_replaced(node.id) {
+            return Ok(false);
+        }
+        let mut is_text = true;
+        let (mut has_open, mut changed) = (false, [0; 8]);
+        if node.depth > 0 {
+            let Some(record) = session.read_record(&Summary::key(self.call.keys, node.id))? else {
+                return Ok(false);
+            };
+            is_text = record.provisional == Provisional::Text;
+            let sources = read_newest_sources(session, self.call, &self.remakes, &record)?;
+            changed = hash_changed_sources(&sources);
+            for NewestSource { source, record, .. } in sources {
+                if !record.is_provisional() {
+                    continue;
+                }
+                let is_wanted = node.is_wanted || self.is_named(source.id);
+                let below = SummaryNode { id: source.id, depth: record.depth, is_wanted, ..node };
+                has_open |= self.is_open(session, below, level + 1)?;
+            }
+        }
+        let is_owed = is_text || changed != [0; 8];
+        let was_asked = self.remakes.was_asked(node.id, changed, &self.model);
+        if !has_open && (!is_owed || was_asked) {
+            return Ok(false);
+        }
+        self.open += 1;
+        if !has_open && node.is_wanted && self.candidates.len() < self.limit {
+            self.candidates.push(RemakeCandidate { id: node.id, index: node.index });
+        }
+        Ok(true)
+    }
+}
+
+/// Hashes the newest sources if one of them was made again; else returns zeros.
+fn hash_changed_sources(sources: &[NewestSource]) -> [u8; 8] {
+    if !sources.iter().any(|newest| newest.is_remade) {
+        return [0; 8];
+    }
+    let refs: Vec<SourceRef> = sources.iter().map(|newest| newest.source).collect();
+    hash::hash_prefix(&task::hash_sources(&refs))
+}
+
+/// Reads the newest remakes of the sources of a condensed summary, in order.
+fn read_newest_sources(
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
+    remakes: &RemakeRecord,
+    record: &Summary,
+) -> Result<Vec<NewestSource>> {
+    let newest = |source: &SourceRef| remakes.find_newest(source.id);
+    let (kept, remade): (Vec<SourceRef>, Vec<SourceRef>) =
+        record.source_refs().iter().partition(|source| newest(source) == source.id);
+    let mut kept =
+        summary_records::read_referenced_summaries(session, call.keys, &kept)?.into_iter();
+    let remade: Vec<[u8; 8]> = remade.iter().map(newest).collect();
+    let sized = summary_records::read_sized_summaries(session, call.keys, &remade)?;
+    let mut out = Vec::new();
+    for source in record.source_refs() {
+        let id = newest(source);
+        if id == source.id {
+            let record = kept.next();
+            out.extend(record.map(|record| NewestSource {
+                source: *source,
+                record,
+                is_remade: false,
+            }));
+        } else if let Some((record, bytes)) = sized.get(&id) {
+            let source = SourceRef { id, bytes: *bytes };
+            out.push(NewestSource { source, record: record.clone(), is_remade: true });
+        } else {
+            return Err(session.missing_record_error(&call.keys.summary_key(id)));
+        }
+    }
+    Ok(out)
+}
+
+/// Gathers the newest sources of a provisional summary. Also returns their hash if one of them was
+/// made again, by which an answer in vain is recorded; else zeros.
+///
+/// # Errors
+///
+/// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing, and
+/// the head has not changed; errors of the store.
+pub(super) fn gather_newest_sources(
+    session: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    call: Call<'_>,
+    (record, remakes): (&Summary, &RemakeRecord),
+    options: TranscriptOptions<'_>,
+) -> Result<(GatheredSources, [u8; 8])> {
+    if record.depth == 0 {
+        let (first, last) = (record.seq_first, record.seq_last);
+        let gathered = source_text::gather_messages(session, history, first, last, options)?;
+        return Ok((gathered, [0; 8]));
+    }
+    let newest = read_newest_sources(session, call, remakes, record)?;
+    let changed = hash_changed_sources(&newest);
+    let sources: Vec<(SourceRef, Summary)> =
+        newest.into_iter().map(|newest| (newest.source, newest.record)).collect();
+    let tokens = sources.iter().map(|(_, record)| u64::from(record.tokens)).sum();
+    let refs: Vec<SourceRef> = sources.iter().map(|(source, _)| *source).collect();
+    let named = (tokens, task::hash_sources(&refs));
+    Ok((source_text::gather_summaries(&sources, named, options.offsets), changed))
+}
+
+/// Returns whether a provisional summary of the context will be made again.
+///
+/// # Errors
+///
+/// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing, and
+/// the head has not changed; errors of the store.
+pub(crate) fn has_open_summary(
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
+    head: &ConversationHead,
+) -> Result<bool> {
+    Ok(count_open(session, call, head, 1)? > 0)
+}
+
+/// Counts the provisional summaries below the context that will be made again.
+///
+/// # Errors
+///
+/// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing, and
+/// the head has not changed; errors of the store.
+pub(crate) fn count_open_summaries(
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
+    head: &ConversationHead,
+) -> Result<u64> {
+    count_open(session, call, head, usize::MAX)
+}
+
+/// Counts the provisional summaries that will be made again if the record of remakes is this one.
+///
+/// # Errors
+///
+/// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing, and
+/// the head has not changed; errors of the store.
+pub(crate) fn count_open_with(
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
+    head: &ConversationHead,
+    remakes: RemakeRecord,
+) -> Result<u64> {
+    let items = head.context.load_items(session, call.keys)?;
+    let mut finder = RemakeFinder::new(call, remakes, &PlanScope::All, usize::MAX);
+    finder.find(session, &items)?;
+    Ok(finder.open)
+}
+
+fn count_open(
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
+    head: &ConversationHead,
+    limit: usize,
+) -> Result<u64> {
+    if head.context.provisional == 0 {
+        return Ok(0);
+    }
+    let items = head.context.load_items(session, call.keys)?;
+    let mut finder = RemakeFinder::read(session, call, head, &PlanScope::All, limit)?;
+    finder.find(session, &items)?;
+    Ok(finder.open)
+}

@@ -1,0 +1,66 @@
+//! Rendered summaries in a list: a host whose history is the assembled context hands them back.
+//!
+//! In: the entries of a list, with the parts that begin like a rendered summary. Out: the entries
+//! without the parts that are what the engine renders for the id, compared by hash. Anything else
+//! stays a message: nobody can hide words behind the id of a summary.
+
+use alloc::vec::Vec;
+
+use crate::storage::{
+    call::Call,
+    record_key::RecordKey,
+    store_session::StoreSession,
+    summary::{self, Summary},
+};
+use lcm_text::{
+    base::{error::Result, sort},
+    message::{Role, meaning, meaning::SaidPart},
+    summary::transcript,
+};
+
+use super::transcript::{SummaryPart, TranscriptEntry};
+
+/// Most summaries of one list that are read.
+const SUMMARIES_MAX: usize = 1_024;
+
+/// Removes the rendered summaries from entries. An entry that is nothing else becomes empty.
+///
+/// # Errors
+///
+/// Errors of the store; `corrupt`.
+pub(super) fn strip_rendered<'a>(
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
+    entries: impl Iterator<Item = &'a mut TranscriptEntry>,
+) -> Result<()> {
+    let entries: Vec<&mut TranscriptEntry> =
+        entries.filter(|entry| !entry.summaries.is_empty() && entry.role == Role::User).collect();
+    let parts = entries.iter().flat_map(|entry| &entry.summaries);
+    let mut ids: Vec<[u8; 8]> =
+        parts.filter_map(|part| summary::parse_summary_id(&part.id).ok()).collect();
+    sort::sort(&mut ids);
+    ids.dedup();
+    ids.truncate(SUMMARIES_MAX);
+    if ids.is_empty() {
+        return Ok(());
+    }
+    let keys: Vec<RecordKey<Summary>> = ids.iter().map(|id| Summary::key(call.keys, *id)).collect();
+    let (offsets, is_plain) = (&call.config.time_offsets, call.config.plain_summaries);
+    let render = match is_plain {
+        true => transcript::render_summary_plain,
+        false => transcript::render_summary_xml,
+    };
+    let mut rendered: Vec<([u8; 8], [u8; 16])> = Vec::new();
+    for (id, record) in ids.iter().zip(session.read_records(&keys)?) {
+        let Some(record) = record else { continue };
+        let element = record.render_element(*id, offsets, render);
+        rendered.push((*id, meaning::hash_text(Role::User, &meaning::normalize_text(&element))));
+    }
+    for entry in entries {
+        entry.strip_parts(&|part: &SummaryPart, said: &SaidPart| {
+            let id = summary::parse_summary_id(&part.id).ok();
+            rendered.iter().any(|(known, hash)| Some(*known) == id && *hash == said.said)
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,191 @@
+//! The record of the remakes of provisional summaries.
+//!
+//! Compaction writes the record when a summary was made again, or when a model was asked for it
+//! again in vain. Plans, `status` and searches read the record if the head counts an entry.
+
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+use crate::storage::{
+    codec::SoundRecord, head::ConversationHead, keys::ConversationKeys, record_key::RecordKey,
+    store_session::StoreSession,
+};
+use lcm_text::base::{error::Result, hash, int};
+
+/// Most pairs of an old summary and its remake; the oldest are dropped.
+const MADE_MAX: usize = 8_192;
+/// Most pairs of a summary and a model that was asked again in vain; the oldest are dropped.
+const ASKED_MAX: usize = 4_096;
+
+/// A provisional summary, and the summary that was made in its place.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(crate) struct Remake {
+    pub(crate) old: [u8; 8],
+    pub(crate) new: [u8; 8],
+}
+
+/// A provisional summary, and a model that was asked for it again in vain.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+struct VainAsk {
+    id: [u8; 8],
+    /// Hash of the newest sources, if a source was made again; else zeros.
+    sources: [u8; 8],
+    model: [u8; 8],
+}
+
+/// The remakes of a conversation.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub(crate) struct RemakeRecord {
+    made: Vec<Remake>,
+    asked: Vec<VainAsk>,
+}
+
+impl SoundRecord for RemakeRecord {
+    fn is_sound(&self) -> bool {
+        self.made.len() <= MADE_MAX && self.asked.len() <= ASKED_MAX
+    }
+}
+
+impl RemakeRecord {
+    /// Returns the key of the record.
+    pub(crate) fn key(keys: &ConversationKeys) -> RecordKey<Self> {
+        RecordKey::new(keys.remakes_key())
+    }
+
+    /// Reads the record; without entries, by the count of the head, nothing is read.
+    ///
+    /// # Errors
+    ///
+    /// `corrupt`; errors of the store.
+    pub(crate) fn read(
+        session: &mut StoreSession<'_>,
+        keys: &ConversationKeys,
+        head: &ConversationHead,
+    ) -> Result<Self> {
+        if head.remakes == 0 {
+            return Ok(Self::default());
+        }
+        Ok(session.read_record(&Self::key(keys))?.unwrap_or_default())
+    }
+
+    /// Returns the number of entries, for the head.
+    pub(crate) fn count_entries(&self) -> u32 {
+        int::to_u32(self.made.len() + self.asked.len())
+    }
+
+    /// Returns the pairs of a summary and its remake, oldest first.
+    pub(crate) fn list_made(&self) -> &[Remake] {
+        &self.made
+    }
+
+    /// Returns the summaries that were made again.
+    pub(crate) fn list_replaced(&self) -> Vec<[u8; 8]> {
+        self.made.iter().map(|remake| remake.old).collect()
+    }
+
+    /// Returns whether the summary was made again.
+    pub(crate) fn is_replaced(&self, id: [u8; 8]) -> bool {
+        self.made.iter().any(|remake| remake.old == id)
+    }
+
+    /// Returns the newest summary that was made in place of `id`, or `id`.
+    pub(crate) fn find_newest(&self, id: [u8; 8]) -> [u8; 8] {
+        let mut newest = id;
+        // An import may have written the pairs of a chain in any order.
+        for _ in 0..self.made.len() {
+            let Some(next) = self.made.iter().find(|remake| remake.old == newest) else { break };
+            newest = next.new;
+        }
+        newest
+    }
+
+    /// Returns whether `newer` was made in place of `older`, over any number of remakes.
+    pub(crate) fn is_in_chain(&self, older: [u8; 8], newer: [u8; 8]) -> bool {
+        let mut at = older;
+        for _ in 0..self.made.len() {
+            let Some(next) = self.made.iter().find(|remake| remake.old == at) else { return false };
+            at = next.new;
+            if at == newer {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Returns whether the model with this breaker scope was asked for the summary again in vain.
+    pub(crate) fn was_asked(&self, id: [u8; 8], sources: [u8; 8], scope: &str) -> bool {
+        self.asked.contains(&VainAsk { id, sources, model: hash_model(scope) })
+    }
+
+    /// Adds that `new` was made in place of `old`.
+    pub(crate) fn add_remake(&mut self, old: [u8; 8], new: [u8; 8]) {
+        self.made.retain(|remake| remake.old != old);
+        self.made.push(Remake { old, new });
+        self.asked.retain(|ask| ask.id != old);
+        drop_oldest(&mut self.made, MADE_MAX);
+    }
+
+    /// Removes that models were asked in vain for these summaries, or with `None` for all.
+    pub(crate) fn forget_vain_asks(&mut self, ids: Option<&[[u8; 8]]>) {
+        self.asked.retain(|ask| ids.is_some_and(|ids| !ids.contains(&ask.id)));
+    }
+
+    /// Adds that the model with this breaker scope was asked for the summary again in vain.
+    pub(crate) fn add_vain_ask(&mut self, id: [u8; 8], sources: [u8; 8], scope: &str) {
+        let ask = VainAsk { id, sources, model: hash_model(scope) };
+        if !self.asked.contains(&ask) {
+            self.asked.push(ask);
+            drop_oldest(&mut self.asked, ASKED_MAX);
+        }
+    }
+}
+
+fn drop_oldest<T>(list: &mut Vec<T>, most: usize) {
+    let excess = list.len().saturating_sub(most);
+    list.drain(..excess);
+}
+
+fn hash_model(scope: &str) -> [u8; 8] {
+    hash::hash_prefix(&hash::hash_fields(&[b"lcm remake model", scope.as_bytes()]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::codec;
+
+    #[test]
+    fn a_chain_of_remakes_leads_to_the_newest() {
+        let mut record = RemakeRecord::default();
+        record.add_vain_ask([1; 8], [0; 8], "m");
+        assert!(record.was_asked([1; 8], [0; 8], "m"));
+        assert!(!record.was_asked([1; 8], [0; 8], "other"));
+        assert!(!record.was_asked([1; 8], [2; 8], "m"));
+        record.add_remake([1; 8], [2; 8]);
+        record.add_remake([2; 8], [3; 8]);
+        assert_eq!(record.find_newest([1; 8]), [3; 8]);
+        assert_eq!(record.find_newest([4; 8]), [4; 8]);
+        assert!(record.is_in_chain([1; 8], [3; 8]) && !record.is_in_chain([3; 8], [1; 8]));
+        assert!(record.is_replaced([2; 8]) && !record.is_replaced([3; 8]));
+        assert_eq!(record.count_entries(), 2);
+    }
+
+    #[test]
+    fn a_full_record_fits_a_value_and_drops_the_oldest() {
+        let mut record = RemakeRecord::default();
+        for number in 0..10_000_u64 {
+            record.made.push(Remake { old: number.to_be_bytes(), new: [255; 8] });
+            record.asked.push(VainAsk {
+                id: number.to_be_bytes(),
+                sources: [255; 8],
+                model: [255; 8],
+            });
+        }
+        record.add_remake([254; 8], [255; 8]);
+        record.add_vain_ask([255; 8], [0; 8], "m");
+        assert!(record.is_sound() && !record.is_replaced(0_u64.to_be_bytes()));
+        assert!(record.is_replaced([254; 8]) && record.was_asked([255; 8], [0; 8], "m"));
+        assert!(codec::encode(&record).unwrap().len() < 256 << 10);
+    }
+}

@@ -1,0 +1,130 @@
+// Summaries that a failing model left, from its first failure until it works again.
+
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { test } from "node:test";
+
+import { NOW, withEngine } from "./opened.js";
+import * as sdk from "./sdk-errors.js";
+
+const cases = new URL("../../../tests/fixtures/model-answers.json", import.meta.url);
+const answers = JSON.parse(await readFile(cases, "utf8"));
+const MINUTE_MS = 60_000;
+/** The context is over the threshold of both, and over the second. */
+const BUDGETS = [4_500, 2_500];
+const SAID = "They spoke of a garden, a river and a letter.";
+/** Failures of the request, for which another request of the same model may do. */
+const OF_A_REQUEST = ["context-too-long", "policy"];
+
+/** A message of about 100 tokens. */
+function message(number) {
+  const words = ["garden", "river", "market", "letter", "window", "harvest", "song"];
+  const said = Array.from({ length: 60 }, (_, at) => words[(at * number + at) % words.length]);
+  return { role: number % 2 ? "user" : "assistant", content: `${number} ${said.join(" ")}` };
+}
+
+const messages = Array.from({ length: 40 }, (_, at) => message(at + 1));
+
+/** Each fault as `[what, answer, code]`; without a code a model answered, in vain. */
+const shapes = [sdk.openai, sdk.anthropic, sdk.google, sdk.aiSdk, sdk.langchain, sdk.axios];
+const thrown = answers.map((answer, at) => {
+  const shape = shapes[at % shapes.length];
+  const complete = async () => {
+    throw shape(answer);
+  };
+  return [`${shape.name}: ${answer.what}`, complete, answer.code];
+});
+const late = ["an answer too late", () => new Promise(() => {}), "timeout"];
+const texts = [
+  ["", "an empty answer"],
+  ["OK.", "an acknowledgement"],
+  ["...", "three dots"],
+  ["---", "a line"],
+  ["None", "none"],
+  ["N/A", "not applicable"],
+  ["I'm sorry, but I can't assist with that request.", "an apology"],
+  ["I cannot summarize this conversation.", "an excuse"],
+  ["Sure! What would you like me to do next?", "an offer"],
+  ["Error: rate limit exceeded, please try again later.", "an error as a text"],
+  [({ system }) => system.split("\n").find((line) => line.length > 40), "its instruction"],
+  [({ prompt }) => prompt.split("\n").find((line) => line.includes("garden river")), "a line of it"],
+  ["They spoke of a garden beside a river. ".repeat(60), "one sentence, 60 times"],
+];
+const said = texts.map(([text, what]) => {
+  return [what, async (request) => (typeof text === "string" ? text : text(request))];
+});
+const ended = ["length", "refusal"].map((finish) => {
+  return [`an answer that ended with ${finish}`, async () => ({ text: SAID, finish })];
+});
+
+/** A life whose model fails, and then works. */
+async function live(budget, fails, code) {
+  let now = NOW;
+  let asked = 0;
+  let complete = fails;
+  const model = async (request, options) => {
+    asked += 1;
+    return complete(request, options);
+  };
+  const options = { budget, retries: 0, timeoutMs: 20 };
+  const isFailure = code !== undefined && !OF_A_REQUEST.includes(code);
+  const work = async (lcm) => {
+    const turn = await lcm.turn("c", messages, options);
+    assert.equal(turn.receipt.ingested, messages.length);
+    assert.equal(turn.failure?.code, code);
+    assert.ok(asked > 0 && (!isFailure || asked === 1), `asked ${asked} times`);
+
+    // A user waits for a model that failed once.
+    const before = asked;
+    for (let minute = 1; minute <= 4; minute++) {
+      now += MINUTE_MS;
+      await lcm.turn("c", [message(100 + minute)], { ...options, appendMode: "new" });
+      if (isFailure) assert.equal(asked, before, `after ${minute} minutes`);
+    }
+
+    complete = async () => SAID;
+    let done = { debt: true };
+    for (let calls = 0; done.debt !== null; calls++) {
+      assert.ok(calls < 10, JSON.stringify(done));
+      now += 31 * MINUTE_MS;
+      done = await lcm.maintain("c", options);
+    }
+    const status = await lcm.status("c");
+    assert.ok(status.summaries.length > 0);
+    assert.equal(status.provisional, 0);
+  };
+  await withEngine("memory:", work, { now: () => now, complete: model });
+}
+
+for (const [what, fails, code] of [...thrown, late, ...said, ...ended]) {
+  test(`nothing stays provisional after ${what}`, async () => {
+    for (const budget of BUDGETS) await live(budget, fails, code);
+  });
+}
+
+for (const [what, fails] of [...said, ended[0]]) {
+  test(`the next model is asked after ${what}`, async () => {
+    let asked = 0;
+    const last = async () => {
+      asked += 1;
+      return SAID;
+    };
+    const work = async (lcm) => {
+      const { compacted } = await lcm.turn("c", messages, { budget: BUDGETS[0] });
+      assert.ok(asked > 0 && compacted.passes.length > 0);
+      assert.ok(compacted.passes.every(({ provisional }) => !provisional));
+      assert.equal((await lcm.status("c")).provisional, 0);
+    };
+    await withEngine("memory:", work, { complete: [fails, last] });
+  });
+}
+
+test("without a better answer the first counts", async () => {
+  const complete = [async () => ({ text: SAID, finish: "length" }), async () => "OK."];
+  const work = async (lcm) => {
+    const { compacted } = await lcm.turn("c", messages, { budget: BUDGETS[0] });
+    // Cut off at the first level, and whole enough at the second.
+    assert.ok(compacted.passes.every(({ level }) => level === "aggressive"), compacted);
+  };
+  await withEngine("memory:", work, { complete });
+});

@@ -1,0 +1,154 @@
+"""Summaries that a failing model left, from its first failure until it works again."""
+
+from __future__ import annotations
+
+import json
+import unittest
+from collections.abc import Callable
+
+import lcm_engine
+
+from . import sdk_errors
+from .support import NOW, ROOT
+
+MINUTE_MS = 60_000
+BUDGETS = [4_500, 2_500]
+"""The context is over the threshold of both, and over the second."""
+SAID = "They spoke of a garden, a river and a letter."
+OF_A_REQUEST = ["context-too-long", "policy"]
+"""Failures of the request, for which another request of the same model may do."""
+WORDS = ["garden", "river", "market", "letter", "window", "harvest", "song"]
+ANSWERS = json.loads((ROOT / "tests/fixtures/model-answers.json").read_text("utf-8"))
+SHAPES = [sdk_errors.openai, sdk_errors.anthropic, sdk_errors.google, sdk_errors.requests]
+SAYS_NOTHING = {
+    "an empty answer": "",
+    "an acknowledgement": "OK.",
+    "three dots": "...",
+    "a line": "---",
+    "none": "None",
+    "not applicable": "N/A",
+    "an apology": "I'm sorry, but I can't assist with that request.",
+    "an excuse": "I cannot summarize this conversation.",
+    "an offer": "Sure! What would you like me to do next?",
+    "an error as a text": "Error: rate limit exceeded, please try again later.",
+    "one sentence, 60 times": "They spoke of a garden beside a river. " * 60,
+}
+
+Complete = Callable[[lcm_engine.CompletionRequest], object]
+
+
+def message(number: int) -> dict[str, str]:
+    """A message of about 100 tokens."""
+    said = " ".join(WORDS[(at * number + at) % len(WORDS)] for at in range(60))
+    role = "user" if number % 2 else "assistant"
+    return {"role": role, "content": f"{number} {said}"}
+
+
+MESSAGES = [message(number) for number in range(1, 41)]
+
+
+def raising(error: Exception) -> Complete:
+    def complete(request):
+        raise error
+
+    return complete
+
+
+def faults() -> list[tuple[str, Complete, str | None]]:
+    """Each fault: its name, what the model does, and its code; None: it answers, in vain."""
+    found: list[tuple[str, Complete, str | None]] = []
+    for at, answer in enumerate(ANSWERS):
+        shape = SHAPES[at % len(SHAPES)]
+        name = f"{shape.__name__}: {answer['what']}"
+        found.append((name, raising(shape(answer)), answer["code"]))
+    found.append(("an answer too late", raising(TimeoutError("late")), "timeout"))
+    for what, text in SAYS_NOTHING.items():
+        found.append((what, lambda request, text=text: text, None))
+    found.append(("its instruction", lambda request: request["system"].splitlines()[0], None))
+    found.append(("a line of it", lambda request: line_of(request["prompt"]), None))
+    for finish in ["length", "refusal"]:
+        answer = {"text": SAID, "finish": finish}
+        found.append((f"a finish {finish}", lambda request, answer=answer: answer, None))
+    return found
+
+
+def line_of(prompt: str) -> str:
+    return next(line for line in prompt.splitlines() if "garden river" in line)
+
+
+class Provisional(unittest.TestCase):
+    def test_nothing_stays_provisional_when_the_model_works_again(self):
+        for what, fails, code in faults():
+            for budget in BUDGETS:
+                with self.subTest(what, budget=budget):
+                    self.live(budget, fails, code)
+
+    def live(self, budget: int, fails: Complete, code: str | None) -> None:
+        now, asked = [NOW], [0]
+        model = [fails]
+
+        def complete(request):
+            asked[0] += 1
+            return model[0](request)
+
+        options = {"retries": 0}
+        is_failure = code is not None and code not in OF_A_REQUEST
+        opening = lcm_engine.open("memory:", complete, clock=lambda: now[0], environment={})
+        with opening as lcm:
+            turn = lcm.turn("c", MESSAGES, budget, **options)
+            self.assertEqual(turn["receipt"]["ingested"], len(MESSAGES))
+            self.assertEqual((turn["failure"] or {}).get("code"), code)
+            self.assertTrue(asked[0] == 1 if is_failure else asked[0] > 0, asked)
+
+            # A user waits for a model that failed once.
+            before = asked[0]
+            for minute in range(1, 5):
+                now[0] += MINUTE_MS
+                lcm.turn("c", [message(100 + minute)], budget, append_mode="new", **options)
+                if is_failure:
+                    self.assertEqual(asked[0], before, f"after {minute} minutes")
+
+            model[0] = lambda request: SAID
+            for _ in range(10):
+                now[0] += 31 * MINUTE_MS
+                if lcm.maintain("c", budget, **options)["debt"] is None:
+                    break
+            else:
+                self.fail("`maintain` still owes")
+            status = lcm.status("c")
+            self.assertTrue(status["summaries"])
+            self.assertEqual(status["provisional"], 0)
+
+
+class NextModel(unittest.TestCase):
+    def test_the_next_model_is_asked_after_an_answer_that_says_nothing_or_was_cut_off(self):
+        for what, fails, code in faults():
+            if code is not None or what == "a finish refusal":
+                continue
+            asked = []
+
+            def last(request, asked=asked):
+                asked.append(request)
+                return SAID
+
+            with self.subTest(what), lcm_engine.open(
+                "memory:", [fails, last], clock=lambda: NOW, environment={}
+            ) as lcm:
+                done = lcm.turn("c", MESSAGES, BUDGETS[0])["compacted"]
+                self.assertTrue(asked)
+                self.assertEqual({made["provisional"] for made in done["passes"]}, {False})
+                self.assertEqual(lcm.status("c")["provisional"], 0)
+
+    def test_without_a_better_answer_the_first_counts(self):
+        def cut(request):
+            return {"text": SAID, "finish": "length"}
+
+        def blank(request):
+            return "OK."
+
+        with lcm_engine.open(
+            "memory:", [cut, blank], clock=lambda: NOW, environment={}
+        ) as lcm:
+            done = lcm.turn("c", MESSAGES, BUDGETS[0])["compacted"]
+            # Cut off at the first level, and whole enough at the second.
+            self.assertEqual({made["level"] for made in done["passes"]}, {"aggressive"})

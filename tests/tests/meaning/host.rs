@@ -1,0 +1,169 @@
+//! A host with one conversation, and the messages that it says.
+
+use lcm_core::Engine;
+use lcm_testing::ModelStore;
+use lcm_text::types::api::{AppendMode, AppendOptions, AssembleOptions, Dialect, Receipt};
+use serde_json::{Value, json};
+
+pub(crate) const CHAT: &str = "c";
+
+/// A host with one conversation.
+pub(crate) struct Host {
+    pub(crate) engine: Engine,
+    pub(crate) store: ModelStore,
+    pub(crate) now: u64,
+    pub(crate) seen: u64,
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Host {
+    pub(crate) fn new() -> Self {
+        let (engine, store) = (Engine::new(), ModelStore::new());
+        Self { engine, store, now: 1_700_000_000_000, seen: 0, warnings: Vec::new() }
+    }
+
+    /// Hands a list over as a caller that saw the conversation at `seen`.
+    pub(crate) fn append_seen(
+        &mut self,
+        dialect: Dialect,
+        list: &[Value],
+        seen: Option<u64>,
+    ) -> Receipt {
+        self.now += 1_000;
+        let messages: Vec<String> = list.iter().map(Value::to_string).collect();
+        let extra = seen.map(|seen| json!({ "seq_seen": seen }).to_string());
+        let options = AppendOptions {
+            append_mode: AppendMode::Transcript,
+            extra_json: extra,
+            ..AppendOptions::default()
+        };
+        self.store.begin_call();
+        let receipt = self
+            .engine
+            .append(&mut self.store, CHAT, dialect, &messages, &options, self.now)
+            .expect("an append");
+        self.warnings.extend(receipt.warnings.iter().cloned());
+        receipt
+    }
+
+    pub(crate) fn append(&mut self, dialect: Dialect, list: &[Value]) -> Receipt {
+        let receipt = self.append_seen(dialect, list, Some(self.seen));
+        self.seen = receipt.seq_seen;
+        receipt
+    }
+
+    /// Stores a list of any length by the plan of `reconcile`. Returns how many messages it stored.
+    pub(crate) fn ingest(&mut self, list: &[Value]) -> usize {
+        self.ingest_in(Dialect::OpenaiChat, list)
+    }
+
+    /// As [`Self::ingest`], in a dialect.
+    pub(crate) fn ingest_in(&mut self, dialect: Dialect, list: &[Value]) -> usize {
+        self.now += 1_000;
+        let list: Vec<String> = list.iter().map(Value::to_string).collect();
+        let mut entries: Vec<Value> = Vec::new();
+        for batch in list.chunks(100) {
+            let of_batch = self.engine.identify(dialect, batch).expect("entries");
+            entries.extend(serde_json::from_str::<Vec<Value>>(&of_batch).unwrap());
+        }
+        let transcript = json!({"entries": entries, "seq_seen": self.seen}).to_string();
+        self.store.begin_call();
+        let plan = self.engine.reconcile(&mut self.store, CHAT, &transcript, self.now);
+        let mut plan: Value = serde_json::from_str(&plan.expect("a plan")).unwrap();
+        let warnings = plan["warnings"].as_array().unwrap();
+        self.warnings.extend(warnings.iter().map(|it| it.as_str().unwrap().to_owned()));
+        let mut stored = 0;
+        let mut batches: Vec<(Vec<String>, bool)> = Vec::new();
+        for range in plan["missing_ranges"].as_array().unwrap() {
+            let [from, to] =
+                ["index_first", "index_last"].map(|key| range[key].as_u64().unwrap() as usize);
+            let parts = list[from..=to].chunks(100);
+            batches.extend(parts.map(|part| (part.to_vec(), range["revision"] == true)));
+        }
+        let count = batches.len();
+        for (number, (batch, is_revision)) in batches.into_iter().enumerate() {
+            let mut line = plan["line"].take();
+            plan["line"] = json!({"list_hash": line["list_hash"], "seq_seen": line["seq_seen"]});
+            line["count"] = json!(batch.len());
+            line["revision"] = json!(is_revision);
+            if number + 1 < count {
+                line["list_hash"] = Value::Null;
+            }
+            let extra = json!({"revision": plan["revision"], "line": line}).to_string();
+            let options = AppendOptions {
+                append_mode: AppendMode::New,
+                extra_json: Some(extra),
+                ..AppendOptions::default()
+            };
+            let now = self.now;
+            self.store.begin_call();
+            let receipt = self.engine.append(&mut self.store, CHAT, dialect, &batch, &options, now);
+            let receipt = receipt.expect("an append");
+            plan["revision"] = json!(receipt.revision);
+            self.seen = receipt.seq_seen;
+            stored += receipt.ingested as usize;
+        }
+        stored
+    }
+
+    /// The stored messages.
+    pub(crate) fn stored(&mut self) -> Vec<Value> {
+        let mut messages: Vec<Value> = Vec::new();
+        loop {
+            self.store.begin_call();
+            let first = messages.len() as u64 + 1;
+            let page = self
+                .engine
+                .messages(&mut self.store, CHAT, first, u64::MAX >> 12, 1 << 20)
+                .expect("messages");
+            if page.is_empty() {
+                return messages;
+            }
+            messages.extend(page.iter().map(|message| serde_json::from_str(message).unwrap()));
+        }
+    }
+
+    /// The texts of the context in the dialect of Chat, oldest first.
+    pub(crate) fn context(&mut self) -> Vec<String> {
+        let (dialect, options) = (Dialect::OpenaiChat, AssembleOptions::default());
+        self.store.begin_call();
+        let assembled = self
+            .engine
+            .assemble(&mut self.store, CHAT, 1_000_000, dialect, &options, self.now)
+            .expect("a context");
+        let messages: Vec<Value> = serde_json::from_str(&assembled.messages_json).unwrap();
+        messages.iter().map(|message| message["content"].as_str().unwrap_or("").into()).collect()
+    }
+
+    pub(crate) fn ensure_sound(&mut self) {
+        self.store.begin_call();
+        let report = self.engine.check(&mut self.store, CHAT, None).expect("a report");
+        let report: Value = serde_json::from_str(&report).unwrap();
+        for check in report["checks"].as_array().unwrap() {
+            assert_eq!(check["status"], "pass", "{check}");
+        }
+    }
+}
+
+pub(crate) fn text_of(message: &Value) -> String {
+    message["content"].as_str().unwrap_or_default().to_owned()
+}
+
+pub(crate) fn long(role: &str, number: usize) -> Value {
+    json!({"role": role, "content": format!("{role} said sentence number {number} of this chat.")})
+}
+
+/// A poll: a call and its result that say the same each time, under an id of their own.
+pub(crate) fn poll(number: usize) -> [Value; 2] {
+    let id = format!("call_abcdefghij{number:04}");
+    [
+        json!({"role": "assistant", "content": null, "tool_calls": [{"id": id, "type": "function",
+            "function": {"name": "status", "arguments": "{\"job\":\"the nightly build of main\"}"}}]}),
+        json!({"role": "tool", "tool_call_id": id, "content": "The job is still in the queue."}),
+    ]
+}
+
+/// A chat of long messages, a question and an answer in turn.
+pub(crate) fn chat_of(count: usize) -> Vec<Value> {
+    (0..count).map(|number| long(["user", "assistant"][number % 2], number)).collect()
+}

@@ -1,0 +1,57 @@
+#![expect(
+    clippy::as_conversions,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a panic in a test is its failure"
+)]
+//! Compaction with a model that fails in every way, and comes back.
+//!
+//! A life has turns, `maintain`, `compact`, `resummarize` and sessions over a conversation. Its
+//! model refuses the key, limits the rate, breaks, times out, has no room for the prompt, refuses,
+//! says nothing, or is cut off, for some calls in a row; or the offline summariser stands in.
+//! At the end the model works. Then `maintain`, called until it owes nothing, leaves no provisional
+//! summary; a turn asked a broken model at most once per pause; and all invariants hold throughout.
+//!
+//! `LCM_LIVES=2000 cargo test --release -p lcm-tests --test provisional` tries more, and
+//! `LCM_SEED=N ... -- --nocapture` one life.
+
+#[path = "provisional/life.rs"]
+mod life;
+
+use life::Figures;
+
+/// Lives of an ordinary run.
+const LIVES: u64 = 120;
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}={text}")))
+}
+
+#[test]
+fn after_the_model_is_back_nothing_stays_provisional() {
+    let mut figures = Figures::default();
+    if let Some(seed) = number("LCM_SEED") {
+        life::lead(seed, &mut figures);
+        println!("{figures:?}");
+        return;
+    }
+    for seed in 0..number("LCM_LIVES").unwrap_or(LIVES) {
+        let outcome = std::panic::catch_unwind(|| {
+            let mut figures = Figures::default();
+            life::lead(seed, &mut figures);
+            figures
+        });
+        match outcome {
+            Ok(of_life) => figures.add(&of_life),
+            Err(panic) => {
+                println!(
+                    "repeat with LCM_SEED={seed} cargo test --release -p lcm-tests --test \
+                     provisional"
+                );
+                std::panic::resume_unwind(panic);
+            }
+        }
+    }
+    println!("{figures:?}");
+    figures.every_kind_occurred();
+}
