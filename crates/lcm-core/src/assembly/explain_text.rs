@@ -136,7 +136,7 @@ id  message     101-109     125  yes  fresh-tail
 id  live                    125  yes  live
 
 [CCCCCCCCCCCCCCCCmmmmmmmmtttt++++................................]  of 2,000 tokens
-C condensed, L leaf, F brief, m messages, t fresh tail, + not stored
+S system, C condensed, L leaf, F brief, m messages, t fresh tail, + not stored
 ";
         assert_eq!(render_explanation(&items, 2_000), expected);
         // A context over the budget, and a budget of 0.
