@@ -44,16 +44,20 @@ macro_rules! emit {
             output_tokens = number("output_tokens"),
             output_tokens_max = number("output_tokens_max"),
             owed = flag("owed"),
+            provisional = flag("provisional"),
             purpose = text("purpose"),
             reason = text("reason"),
+            replaces = text("replaces"),
             revisions = number("revisions"),
             rule = text("rule"),
             seq_first = number("seq_first"),
             seq_last = number("seq_last"),
+            stored = flag("stored"),
             summary_id = text("summary_id"),
             tokens = number("tokens"),
             tokens_after = number("tokens_after"),
             tokens_before = number("tokens_before"),
+            versions = number("versions"),
         );
     }};
 }

@@ -89,9 +89,8 @@ class Driver {
   }
 
   /** Asks the engine for the next instruction, and keeps what the instruction reports. */
-  async ask(backend, name, args) {
-    const asked = { ...args, now: this.#parts.now() };
-    const instruction = JSON.parse(await backend.compute(name, asked));
+  async ask(backend, name, args, now = this.#parts.now()) {
+    const instruction = JSON.parse(await backend.compute(name, { ...args, now }));
     if (instruction.pass) this.passes.push(instruction.pass);
     for (const event of instruction.events ?? []) backend.events?.emit(event);
     for (const line of instruction.warnings ?? []) this.warnings.add(line);

@@ -396,9 +396,11 @@ export const SHAPES = {
     ["finish", "finish"], ["inputTokens", "input_tokens"], ["kind", "kind"], ["level", "level"],
     ["model", "model"], ["ms", "ms"], ["nextAttemptAt", "next_attempt_at"],
     ["outputTokens", "output_tokens"], ["outputTokensMax", "output_tokens_max"], ["owed", "owed"],
-    ["purpose", "purpose"], ["reason", "reason"], ["revisions", "revisions"], ["rule", "rule"],
-    ["seqFirst", "seq_first"], ["seqLast", "seq_last"], ["summaryId", "summary_id"],
-    ["tokens", "tokens"], ["tokensAfter", "tokens_after"], ["tokensBefore", "tokens_before"],
+    ["provisional", "provisional"], ["purpose", "purpose"], ["reason", "reason"],
+    ["replaces", "replaces"], ["revisions", "revisions"], ["rule", "rule"],
+    ["seqFirst", "seq_first"], ["seqLast", "seq_last"], ["stored", "stored"],
+    ["summaryId", "summary_id"], ["tokens", "tokens"], ["tokensAfter", "tokens_after"],
+    ["tokensBefore", "tokens_before"], ["versions", "versions"],
   ],
   MessagesStored: [
     ["kind", "kind"], ["conversation", "conversation"], ["count", "count"],
@@ -416,6 +418,10 @@ export const SHAPES = {
     ["kind", "kind"], ["conversation", "conversation"], ["count", "count"],
     ["seqFirst", "seq_first"], ["seqLast", "seq_last"],
   ],
+  SystemChanged: [
+    ["kind", "kind"], ["conversation", "conversation"], ["stored", "stored"],
+    ["versions", "versions"], ["tokens", "tokens"],
+  ],
   SummaryAsked: [
     ["kind", "kind"], ["conversation", "conversation"], ["purpose", "purpose"], ["level", "level"],
     ["model", "model"], ["inputTokens", "input_tokens"], ["outputTokensMax", "output_tokens_max"],
@@ -427,8 +433,8 @@ export const SHAPES = {
   SummaryMade: [
     ["kind", "kind"], ["conversation", "conversation"], ["summaryId", "summary_id"],
     ["purpose", "purpose"], ["depth", "depth"], ["level", "level"], ["model", "model"],
-    ["capped", "capped"], ["tokens", "tokens"], ["tokensBefore", "tokens_before"],
-    ["tokensAfter", "tokens_after"],
+    ["capped", "capped"], ["provisional", "provisional"], ["replaces", "replaces"],
+    ["tokens", "tokens"], ["tokensBefore", "tokens_before"], ["tokensAfter", "tokens_after"],
   ],
   ModelCalled: [
     ["kind", "kind"], ["conversation", "conversation"], ["purpose", "purpose"],

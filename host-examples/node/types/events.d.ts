@@ -10,6 +10,7 @@ export type StoreEvent =
   | MessagesSkipped
   | MessagesSetAside
   | MessagesRestored
+  | SystemChanged
   | SummaryAsked
   | SummaryRejected
   | SummaryMade
@@ -93,6 +94,20 @@ export interface MessagesRestored {
   seqLast: number;
 }
 
+/** The slot of system messages has another version. */
+export interface SystemChanged {
+  /** Kind of the event. */
+  kind: "system-changed";
+  /** Id of the conversation. */
+  conversation: string;
+  /** Whether the version was stored now; false: the slot goes back to an earlier one. */
+  stored: boolean;
+  /** Number of stored versions. */
+  versions: number;
+  /** Estimated tokens of the version. */
+  tokens: number;
+}
+
 /** A summary is asked for: of a model, or of the engine if there is no model. */
 export interface SummaryAsked {
   /** Kind of the event. */
@@ -150,6 +165,13 @@ export interface SummaryMade {
   model: string;
   /** Whether the text was cut to its token limit. */
   capped: boolean;
+  /**
+   * Whether the summary is provisional: no configured model gave its text, or that of a source. A
+   * later compaction makes it again.
+   */
+  provisional: boolean;
+  /** Id of the provisional summary that was made again as this one; null: none was. */
+  replaces: string | null;
   /** Estimated tokens of the summary. */
   tokens: number;
   /** Estimated tokens of the stored context before the summary. */

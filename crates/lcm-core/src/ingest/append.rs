@@ -88,7 +88,7 @@ pub(crate) fn append(
     // The first attempt of a repeated call moved the revision, so the check is left out.
     if consumed > 0 && repeated == consumed {
         let seen = SeenMessages::from_caller(extra.seq_seen, loaded.head.messages);
-        let unchanged = UnchangedAppend::new(&candidates, repeated, seen);
+        let unchanged = UnchangedAppend::new(&candidates, repeated, seen, Vec::new());
         return unchanged.finish(session, call, loaded, changes);
     }
     ensure_revision(&loaded.head, extra.revision)?;
@@ -105,8 +105,7 @@ pub(crate) fn append(
     (decision.warnings, decision.repeated) = (notices, repeated);
     add_replay_warnings(call.config, &extra, &candidates, &mut decision)?;
     if decision.new_messages.is_empty() && line.change.is_none() && system.is_none() {
-        let unchanged = UnchangedAppend::new(&candidates, repeated, line.seen);
-        let unchanged = unchanged.with_warnings(decision.warnings);
+        let unchanged = UnchangedAppend::new(&candidates, repeated, line.seen, decision.warnings);
         return unchanged.finish(session, call, loaded, changes);
     }
     AppendCommit {

@@ -68,15 +68,14 @@ impl AppendCommit<'_> {
     ) -> Result<Receipt> {
         self.decision.warnings.extend(loaded.read_clock(call.now)?.step_back_warning());
         let mut changes = self.changes;
-        let (list_hash, start) = (self.line.list_hash, self.line.start);
-        let seen = self.line.seen;
+        let (list_hash, start, seen) = (self.line.list_hash, self.line.start, self.line.seen);
+        let slot = loaded.head.system;
         let revisions = self.decision.revisions;
         self.line.add_events(call, loaded.head.messages, &mut self.decision.events);
         let prepared = self.line.prepare_update(session, call, &loaded.head, revisions)?;
         let head = &mut loaded.head;
         let seq_first = head.messages + 1;
-        let tokens_before = head.raw_tokens;
-        let mut tokens_before_line = tokens_before;
+        let (tokens_before, mut tokens_before_line) = (head.raw_tokens, head.raw_tokens);
         let StoredState { large_texts, node, .. } = self.stored;
         let mut builder = PackBuilder::new(call, large_texts, &mut changes);
         let mut new: Vec<NewMessage<'_>> = Vec::with_capacity(self.decision.new_messages.len());
@@ -91,8 +90,7 @@ impl AppendCommit<'_> {
         }
         let system = self.system.map(|system| system.write(call, head, &mut builder));
         let filled = system.transpose()?.unwrap_or(0);
-        let packs = builder.finish()?;
-        head.packs.extend(packs);
+        head.packs.extend(builder.finish()?);
         self.index_maintenance.append_messages(head, &new, changes.puts_mut())?;
         batch::flush_packs(call, head, node, &mut changes)?;
         let count = head.messages + 1 - seq_first;
@@ -126,6 +124,7 @@ impl AppendCommit<'_> {
         let ingested = int::to_u32(self.decision.new_messages.len() + filled);
         let skipped = int::to_u32(self.candidates.len()) - ingested;
         let seq_first = (new_counts > 0).then_some(seq_first);
+        self.decision.add_system_event(call, &head, slot);
         self.decision.add_stored_event(call, &head, seq_first, tokens);
         self.decision.add_skip_events(call, self.candidates, ingested);
         let counts = ReceiptCounts { ingested, skipped, seq_first, events: self.decision.events };
@@ -177,18 +176,14 @@ pub(super) struct UnchangedAppend<'a> {
 }
 
 impl<'a> UnchangedAppend<'a> {
-    /// Creates the result of a call without warnings.
+    /// Creates the result of a call.
     pub(super) fn new(
         candidates: &'a [AppendCandidate<'a>],
         repeated: u32,
         seen: SeenMessages,
+        warnings: Vec<String>,
     ) -> Self {
-        Self { candidates, repeated, seen, warnings: Vec::new() }
-    }
-
-    /// Adds warnings.
-    pub(super) fn with_warnings(self, warnings: Vec<String>) -> Self {
-        Self { warnings, ..self }
+        Self { candidates, repeated, seen, warnings }
     }
 
     /// Returns the receipt. Commits the join of a family first, if there is one and the

@@ -3,7 +3,7 @@
 //! In: the decision about a batch, and its commit. Out: events of the receipt. `append` and its
 //! commit use this module.
 
-use crate::storage::{call::Call, head::ConversationHead};
+use crate::storage::{call::Call, head::ConversationHead, records::system_slot::SystemSlot};
 use lcm_text::{
     base::{int, json::JsonWriter},
     types::event::{EventKind, EventList, SkipReason},
@@ -49,6 +49,22 @@ impl AppendDecision {
         members.add_number("seq_last", head.messages);
         members.add_number("tokens", tokens);
         self.events.push(EventKind::MessagesStored, call.conversation, members);
+    }
+
+    /// Adds the event of another version in the slot of system messages, if a commit changed the
+    /// slot. `head`: after the commit; `before`: the slot before, if it was filled.
+    pub(super) fn add_system_event(
+        &mut self,
+        call: Call<'_>,
+        head: &ConversationHead,
+        before: Option<SystemSlot>,
+    ) {
+        let Some(slot) = head.system.filter(|slot| Some(*slot) != before) else { return };
+        let mut members = JsonWriter::new_object();
+        members.add_flag("stored", before.map_or(0, |slot| slot.versions) < slot.versions);
+        members.add_number("tokens", slot.tokens.into());
+        members.add_number("versions", slot.versions);
+        self.events.push(EventKind::SystemChanged, call.conversation, members);
     }
 
     /// Adds the events about candidates that a commit did not store; it stored `ingested`.

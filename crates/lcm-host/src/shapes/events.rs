@@ -18,6 +18,8 @@ pub enum StoreEvent {
     MessagesSetAside(Box<MessagesSetAside>),
     /// [`MessagesRestored`].
     MessagesRestored(Box<MessagesRestored>),
+    /// [`SystemChanged`].
+    SystemChanged(Box<SystemChanged>),
     /// [`SummaryAsked`].
     SummaryAsked(Box<SummaryAsked>),
     /// [`SummaryRejected`].
@@ -134,6 +136,22 @@ pub struct MessagesRestored {
     pub seq_last: u64,
 }
 
+/// The slot of system messages has another version.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct SystemChanged {
+    /// Kind of the event.
+    #[serde(deserialize_with = "read_system_changed")]
+    pub kind: String,
+    /// Id of the conversation.
+    pub conversation: String,
+    /// Whether the version was stored now; false: the slot goes back to an earlier one.
+    pub stored: bool,
+    /// Number of stored versions.
+    pub versions: u64,
+    /// Estimated tokens of the version.
+    pub tokens: u64,
+}
+
 /// A summary is asked for: of a model, or of the engine if there is no model.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct SummaryAsked {
@@ -196,6 +214,12 @@ pub struct SummaryMade {
     pub model: String,
     /// Whether the text was cut to its token limit.
     pub capped: bool,
+    /// Whether the summary is provisional: no configured model gave its text, or that of a source.
+    /// A later compaction makes it again.
+    pub provisional: bool,
+    /// Id of the provisional summary that was made again as this one; null: none was.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub replaces: Option<String>,
     /// Estimated tokens of the summary.
     pub tokens: u64,
     /// Estimated tokens of the stored context before the summary.
@@ -302,4 +326,8 @@ fn read_summary_made<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Strin
 
 fn read_summary_rejected<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     super::read_constant(deserializer, "summary-rejected")
+}
+
+fn read_system_changed<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    super::read_constant(deserializer, "system-changed")
 }

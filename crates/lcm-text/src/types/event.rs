@@ -20,6 +20,8 @@ pub enum EventKind {
     MessagesSetAside,
     /// Set-aside messages came back.
     MessagesRestored,
+    /// The slot of system messages has another version.
+    SystemChanged,
     /// A model is asked for a summary.
     SummaryAsked,
     /// The answer of a model was rejected.
@@ -41,6 +43,7 @@ impl EventKind {
             Self::MessagesSkipped => "messages-skipped",
             Self::MessagesSetAside => "messages-set-aside",
             Self::MessagesRestored => "messages-restored",
+            Self::SystemChanged => "system-changed",
             Self::SummaryAsked => "summary-asked",
             Self::SummaryRejected => "summary-rejected",
             Self::SummaryMade => "summary-made",

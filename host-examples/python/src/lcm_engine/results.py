@@ -145,6 +145,7 @@ from .shapes.events import (
     SummaryAsked,
     SummaryMade,
     SummaryRejected,
+    SystemChanged,
 )
 from .shapes.drive import DeletionResult
 from .shapes.packages import (
@@ -334,6 +335,7 @@ __all__ = [
     "SummaryMatch",
     "SummaryPrompt",
     "SummaryRejected",
+    "SystemChanged",
     "SystemDescription",
     "SystemMatch",
     "SystemSlot",

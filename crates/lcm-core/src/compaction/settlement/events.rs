@@ -52,6 +52,8 @@ pub(super) fn add_made_event(
     members.add_text("level", StoredLevel::from(outcome.level).as_str());
     members.add_text("model", &record.model);
     members.add_text("purpose", record.kind());
+    members.add_flag("provisional", outcome.provisional);
+    members.add_optional_text("replaces", outcome.replaces.as_deref());
     members.add_text("summary_id", &summary::format_summary_id(record.id()));
     members.add_number("tokens", record.tokens.into());
     members.add_number("tokens_after", outcome.tokens_after.into());

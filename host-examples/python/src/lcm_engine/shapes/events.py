@@ -88,6 +88,21 @@ class MessagesRestored(TypedDict):
     """Position of the last of them, from 1."""
 
 
+class SystemChanged(TypedDict):
+    """The slot of system messages has another version."""
+
+    kind: Literal["system-changed"]
+    """Kind of the event."""
+    conversation: str
+    """Id of the conversation."""
+    stored: bool
+    """Whether the version was stored now; false: the slot goes back to an earlier one."""
+    versions: int
+    """Number of stored versions."""
+    tokens: int
+    """Estimated tokens of the version."""
+
+
 class SummaryAsked(TypedDict):
     """A summary is asked for: of a model, or of the engine if there is no model."""
 
@@ -147,6 +162,12 @@ class SummaryMade(TypedDict):
     """Name of the model that wrote the summary; `offline`: no model."""
     capped: bool
     """Whether the text was cut to its token limit."""
+    provisional: bool
+    """Whether the summary is provisional: no configured model gave its text, or that of
+    a source. A later compaction makes it again.
+    """
+    replaces: str | None
+    """Id of the provisional summary that was made again as this one; None: none was."""
     tokens: int
     """Estimated tokens of the summary."""
     tokens_before: int
@@ -213,6 +234,7 @@ StoreEvent = (
     | MessagesSkipped
     | MessagesSetAside
     | MessagesRestored
+    | SystemChanged
     | SummaryAsked
     | SummaryRejected
     | SummaryMade
