@@ -17,7 +17,7 @@ use lcm_host::{
 };
 use serde_json::{Map, Value, json};
 use tracing::{
-    Event, Subscriber,
+    Dispatch, Event, Subscriber,
     field::{Field, Visit},
     span::{Attributes, Id},
     subscriber,
@@ -36,6 +36,13 @@ mod example;
 /// The script that every host runs, with its events.
 fn script_path() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/events/script.json")
+}
+
+/// Returns a second subscriber, to keep while another one listens to this thread. With a single
+/// one, `tracing` asks the subscriber of the thread that reaches an event first, and leaves the
+/// event out everywhere if this is the thread of another test, which has none.
+fn stand_by() -> Dispatch {
+    Dispatch::new(Registry::default())
 }
 
 /// Keeps events with the conversation of their span.
@@ -183,7 +190,7 @@ fn comparable(event: &Value) -> Value {
 #[test]
 fn a_conversation_is_reported_as_in_every_host() {
     let script: Value = serde_json::from_str(&fs::read_to_string(script_path()).unwrap()).unwrap();
-    let kept = Kept::default();
+    let (kept, _second) = (Kept::default(), stand_by());
     let listening = Registry::default().with(kept.clone());
     subscriber::with_default(listening, || run(&script));
     let events: Vec<Value> = kept.0.lock().unwrap().iter().map(comparable).collect();
@@ -218,7 +225,7 @@ impl io::Write for Written {
 
 #[test]
 fn the_example_prints_what_was_stored_and_summaries_without_a_model() {
-    let written = Written::default();
+    let (written, _second) = (Written::default(), stand_by());
     example::listen(written.clone()).unwrap();
     let text = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
     let lines = |kind: &str| text.lines().filter(move |line| line.contains(kind)).count();
@@ -238,7 +245,7 @@ fn a_listener_that_panics_breaks_no_call() {
             panic!("the listener is broken");
         }
     }
-    let count = Arc::new(Mutex::new(0));
+    let (count, _second) = (Arc::new(Mutex::new(0)), stand_by());
     let broken = Registry::default().with(Broken(Arc::clone(&count)));
     let lcm = open(&Faulty::default(), &json!({}), &Arc::default());
     let options = IngestOptions::new(Dialect::Lcm, Clock::Fixed(1));
