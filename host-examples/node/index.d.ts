@@ -8,6 +8,7 @@ import type {
   CompletionRequest,
   Configuration,
   ErrorCode,
+  StoreEvent,
   ModelFailure,
   Purpose,
   ReadDialect,
@@ -208,6 +209,11 @@ export interface OpenOptions {
   dialect?: ReadDialect;
   /** Ends every call that asks a model, as the `signal` of the call itself does. */
   signal?: AbortSignal;
+  /**
+   * Listener that is told what happens: messages stored, models called, summaries made and rejected.
+   * It is not waited for, and a listener that fails breaks nothing.
+   */
+  onEvent?: (event: StoreEvent) => unknown;
   /**
    * Environment whose `LCM_...` variables are configuration; in Node the environment of the
    * process. A key of `config` goes before its variable, under any name.

@@ -11,5 +11,6 @@ export type * from "./types/recall.js";
 export type * from "./types/ask.js";
 export type * from "./types/admin.js";
 export type * from "./types/verbs.js";
+export type * from "./types/events.js";
 export type * from "./types/drive.js";
 export type * from "./types/packages.js";

@@ -70,7 +70,7 @@ impl Interface {
 
     /// Compares the JSON of one call.
     fn compare_call(&self, call: &RecordedCall, found: &mut Comparison) {
-        let (args, result) = (value_of(&call.args), value_of(&call.result));
+        let (args, mut result) = (value_of(&call.args), value_of(&call.result));
         let name = call.name.replace('_', "-");
         // Vectors shorten long texts, which are written out behind the recorder.
         if args.to_string().contains("$repeat") {
@@ -103,6 +103,12 @@ impl Interface {
                     (Payload::Verb, None) => continue,
                 };
                 self.compare(&place, &kind, &value, found);
+            }
+            // What is left of a record is described apart from its JSON texts.
+            if let Some(members) = result.as_object_mut() {
+                for (place, _) in &export.results {
+                    members.remove(&place.replace('-', "_"));
+                }
             }
         }
         if name == "admin.listing" {
@@ -257,6 +263,9 @@ fn generated_files_are_up_to_date() {
     assert!(stale.is_empty(), "run `xtask interface`: {stale:#?}");
 }
 
+/// Shapes that hosts make and no call returns; their own tests compare them.
+const HOST_SHAPES: [&str; 1] = ["ModelCalled"];
+
 /// A member without a description fails, and so does a described member that is not there.
 #[test]
 fn the_json_of_the_vectors_is_as_described() {
@@ -299,8 +308,8 @@ fn the_json_of_the_vectors_is_as_described() {
     let wire = described.schema.closure(described.exports.wire_roots());
     let names: Vec<&str> = wire.iter().map(|shape| shape.name.as_str()).collect();
     println!("{} places, {} shapes", found.checked.len(), names.len());
-    let unseen: Vec<&str> =
-        names.into_iter().filter(|name| !found.shapes.contains(*name)).collect();
+    let is_seen = |name: &&str| found.shapes.contains(*name) || HOST_SHAPES.contains(name);
+    let unseen: Vec<&str> = names.into_iter().filter(|name| !is_seen(name)).collect();
     assert!(unseen.is_empty(), "no value has the shapes {unseen:?}");
 }
 

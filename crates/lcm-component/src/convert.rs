@@ -124,7 +124,8 @@ same_fields!(types::CompletionError => model::CompletionError {
 
 same_fields!(ingest::Options => api::AppendOptions { append_mode: into, partial, extra_json });
 same_fields!(api::Receipt => ingest::Receipt {
-    revision, ingested, skipped, seq_first, seq_last, seq_seen, context_tokens, warnings
+    revision, ingested, skipped, seq_first, seq_last, seq_seen, context_tokens, warnings,
+    events_json
 });
 
 same_fields!(compaction::Options => api::CompactionOptions {
@@ -140,7 +141,7 @@ same_fields!(api::PlanResult => compaction::PlanResult {
 same_fields!(api::ApplyOutcome => compaction::Outcome {
     applied: into, reason, summary_id, purpose: into, depth, level: into, capped, provisional,
     replaces, tokens_before,
-    tokens_after, more, next: maybe, sweep, warnings
+    tokens_after, more, next: maybe, sweep, warnings, events_json
 });
 
 same_fields!(context::Options => api::AssembleOptions {

@@ -13,7 +13,7 @@ use crate::{
     clock::{Cancel, Clock},
     completion::{self, failed},
     error::{Error, Result},
-    json,
+    events, json,
     lcm::Lcm,
     shapes::{AskStatus, GrantCharge, ModelFailure},
 };
@@ -154,6 +154,7 @@ impl Lcm {
         cancel: &Cancel,
     ) -> Result<AskReport> {
         cancel.check()?;
+        let _span = events::enter_span("ask", conversation);
         let now = || options.clock.now_ms();
         let question = serde_json::to_string(&Question { question, options })
             .map_err(|error| Error::internal(format!("cannot write a question: {error}")))?;

@@ -21,6 +21,7 @@ use crate::{
     completion::CompletionProvider,
     component::Component,
     error::{Code, Error, Result},
+    events,
     instance::{Commit, Exports, HostState, Instance},
     memory::InstanceMemory,
     record::Recorder,
@@ -242,6 +243,7 @@ impl Lcm {
             match result {
                 Err(failure) if failure.error.code == Code::Conflict && repeats < repeats_max => {
                     repeats += 1;
+                    events::trace_repeat(function, &arguments(), repeats);
                     std::thread::sleep(pause(repeats));
                 }
                 Ok(value) => {

@@ -34,6 +34,12 @@
 //! runtime. A [`CompletionProvider`](completion::CompletionProvider) blocks until its model has
 //! answered; for an asynchronous model it can call `block_on` of a runtime's handle.
 //!
+//! # Events
+//!
+//! What happens is told to [`tracing`] under the target `lcm`: messages stored, models called,
+//! summaries made and rejected. `docs/events.md` lists the kinds. Each task is a span with its
+//! `conversation`, to which the calls of models belong.
+//!
 //! # Stores
 //!
 //! [`store::Sqlite`], [`store::Memory`], and any implementation of [`store::KeyValueStore`]. The
@@ -52,6 +58,7 @@ mod digest;
 mod drive;
 mod dynamic;
 mod error;
+mod events;
 mod host_calls;
 mod ingest;
 mod instance;

@@ -96,6 +96,15 @@ pub(crate) const fn purpose_name(purpose: Purpose) -> &'static str {
     }
 }
 
+/// Returns the name of the reason for which an answer ended, in JSON.
+pub(crate) const fn finish_name(finish: Finish) -> &'static str {
+    match finish {
+        Finish::Stop => "stop",
+        Finish::Length => "length",
+        Finish::Refusal => "refusal",
+    }
+}
+
 /// Returns the name of a level in JSON.
 pub(crate) const fn level_name(level: Level) -> &'static str {
     match level {
@@ -149,11 +158,7 @@ pub(crate) fn assemble_options(options: &context::Options) -> Value {
 pub(crate) fn completion_result(result: &CompletionResult) -> Value {
     match result {
         CompletionResult::Done(done) => {
-            let finish = match done.finish {
-                Finish::Stop => "stop",
-                Finish::Length => "length",
-                Finish::Refusal => "refusal",
-            };
+            let finish = finish_name(done.finish);
             json!({"done": {"text": done.text, "finish": finish, "model": done.model,
                 "input_tokens": done.input_tokens, "output_tokens": done.output_tokens}})
         }

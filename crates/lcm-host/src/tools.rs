@@ -10,6 +10,7 @@ use crate::{
     clock::{Cancel, Clock},
     context::{Answer, ToolOutcome, ToolScope},
     error::Result,
+    events,
     lcm::Lcm,
 };
 
@@ -52,6 +53,7 @@ impl Lcm {
         cancel: &Cancel,
     ) -> Result<Answer> {
         cancel.check()?;
+        let _span = events::enter_span("tool", conversation);
         let now = clock.now_ms();
         let mut outcome = self.tool_call(conversation, call, now)?;
         loop {

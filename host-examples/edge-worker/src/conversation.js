@@ -14,7 +14,9 @@ const MAINTAIN_OPTIONS = ["budget", "model", "observedTokens"];
 /** An engine that has an instance, and so a configuration that is right. */
 async function opened(storage, env) {
   const store = durableStore(storage);
-  const lcm = await open({ store, complete: completeOf(env), environment: env });
+  // The lines of the console are the logs of a worker.
+  const onEvent = (event) => console.log(JSON.stringify(event));
+  const lcm = await open({ store, complete: completeOf(env), environment: env, onEvent });
   return lcm.version && lcm;
 }
 

@@ -3,7 +3,7 @@
 // The engine decides what to read, what to ask a model, and whether to ask again. Options have the
 // engine's names.
 
-import { modelChain } from "./completion.js";
+import { callReporter, modelChain } from "./completion.js";
 import { toJson } from "./convert.js";
 import { checkAsking, rest } from "./options.js";
 
@@ -51,7 +51,8 @@ function deadline(ms, signal) {
  * takes at most `deadline_ms` of the step. The function rejects with the reason of an aborted
  * `signal`, and with `invalid-input` when a model function returned no answer.
  */
-export function completerOf(begun, models, options) {
+export function completerOf(begun, models, options, conversation) {
+  const called = callReporter(begun, conversation);
   return async (request, { deadline_ms: limit }) => {
     if (models.for(request.purpose).length === 0) {
       return { done: await begun.compute("compaction.complete_offline", { request }) };
@@ -59,7 +60,7 @@ export function completerOf(begun, models, options) {
     const { signal, end } =
       limit === undefined ? { signal: options.signal, end() {} } : deadline(limit, options.signal);
     try {
-      const { result } = await modelChain(models, { ...options, signal })(request);
+      const { result } = await modelChain(models, { ...options, signal, called })(request);
       if (result !== null) return result;
     } finally {
       end();
@@ -90,7 +91,7 @@ export async function ask(begun, { models, clock }, conversation, question, give
   const first = await call("recall.ask_plan", { question_json });
   return completed(first, {
     needs: (step) => (step.status === "asked" ? step : null),
-    complete: completerOf(begun, models, given),
+    complete: completerOf(begun, models, given, conversation),
     resume: (continuation, answers) => call("recall.ask_apply", { continuation, answers }),
   });
 }

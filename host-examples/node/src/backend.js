@@ -17,6 +17,8 @@ export function conflictPause(attempt) {
 
 /** A component over a store of either kind. */
 export class Backend {
+  /** The listener of the engine; undefined: there is none. */
+  events;
   #component;
   #perform;
   #store;
@@ -27,8 +29,10 @@ export class Backend {
    * @param {object} parts.store synchronous, or declared by `asyncStore`
    * @param {string|null} parts.configJson configuration of every instance
    * @param {(request: object) => object} [parts.model] answers the `llm` import
+   * @param {import("./events.js").Events} [parts.events]
    */
-  constructor({ instantiate, store, configJson, model }) {
+  constructor({ instantiate, store, configJson, model, events }) {
+    this.events = events;
     this.#store = store;
     if (isAsyncStore(store)) {
       const face = new SwitchedStore();
@@ -56,6 +60,9 @@ export class Backend {
         return await this.#perform(name, args);
       } catch (error) {
         if (error.code !== "conflict" || attempt >= CONFLICT_RETRIES_MAX) throw error;
+        const conversation = args.conversation ?? "";
+        const repeated = { conversation, call: name, attempt: attempt + 1 };
+        this.events?.emit({ kind: "conflict-repeated", ...repeated });
         await conflictPause(attempt);
       }
     }

@@ -34,6 +34,11 @@ class Begun {
     this.#place = place;
   }
 
+  /** The listener of the engine; undefined: there is none. */
+  get events() {
+    return this.#backend.events;
+  }
+
   /** Makes one call in the queue of its conversation. */
   call(name, args) {
     return this.inLine(args.conversation, (backend) => backend.call(name, args));

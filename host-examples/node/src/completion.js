@@ -123,6 +123,27 @@ function delayOf(failed, attempt) {
   return delay > RETRY_DELAY_MS_MAX ? null : delay;
 }
 
+/** Returns the event of one call of a model; `result` is null after an abort. */
+function eventOf({ purpose, model }, attempt, result, ms) {
+  const { done, failed } = result ?? { failed: { code: "other" } };
+  return {
+    kind: "model-called",
+    purpose,
+    attempt,
+    model: done?.model ?? model ?? null,
+    ms: Math.round(ms),
+    input_tokens: done?.input_tokens ?? 0,
+    output_tokens: done?.output_tokens ?? 0,
+    finish: done?.finish ?? null,
+    error: failed?.code ?? null,
+  };
+}
+
+/** Returns a function that reports the calls of models about a conversation to the listener. */
+export function callReporter({ events }, conversation) {
+  return ({ kind, ...rest }) => events?.emit({ kind, conversation, ...rest });
+}
+
 /** Returns which function is asked for what: all for the request, then for each fallback model. */
 function attemptsOf(models, request) {
   return models.requestsOf(request).flatMap((asked) => {
@@ -138,10 +159,11 @@ function attemptsOf(models, request) {
  *
  * The function resolves to `{result, exhausted, calls}`; `result` is null when `signal` was aborted
  * before an answer. After every model is exhausted, no model is asked again. It rejects with
- * `invalid-input` when a model function returned something else than an answer.
+ * `invalid-input` when a model function returned something else than an answer. `options.called`
+ * receives the event of each call of a model.
  */
 export function modelChain(models, options = {}, judge = async () => undefined) {
-  const { retries = RETRIES_DEFAULT, signal, timeout_ms = models.timeoutMs } = options;
+  const { retries = RETRIES_DEFAULT, signal, timeout_ms = models.timeoutMs, called } = options;
   const asking = { ...options, timeout_ms };
   let exhausted = null;
   return async (request) => {
@@ -154,7 +176,9 @@ export function modelChain(models, options = {}, judge = async () => undefined) 
       for (let attempt = 0; ; attempt++) {
         if (signal?.aborted) return { result: null, exhausted: false, calls };
         calls += 1;
+        const began = performance.now();
         result = await ask(model, asked, asking);
+        called?.(eventOf(asked, calls, result, performance.now() - began));
         if (result === null) return { result, exhausted: false, calls };
         if (result.done && chain.length > 1 && (await judge(request, result.done))) {
           faulty ??= result;
@@ -177,11 +201,12 @@ export function modelChain(models, options = {}, judge = async () => undefined) 
 }
 
 /** Returns a function that answers requests with the caller's models, or with the engine. */
-export function completerOf(backend, models, options) {
+export function completerOf(backend, models, options, conversation) {
+  const called = callReporter(backend, conversation);
   const judge = (request, answer) => {
     return backend.compute("compaction.judge_answer", { request, answer });
   };
-  const chain = modelChain(models, options, judge);
+  const chain = modelChain(models, { ...options, called }, judge);
   return async (request) => {
     if (models.for(request.purpose).length > 0) return chain(request);
     const done = await backend.compute("compaction.complete_offline", { request });

@@ -83,16 +83,16 @@ class Driver {
   #requests = [];
   #answers = [];
 
-  constructor(backend, parts) {
+  constructor(backend, parts, { conversation: id }) {
     this.#parts = parts;
-    this.#complete = parts.models && completerOf(backend, parts.models, parts.options);
+    this.#complete = parts.models && completerOf(backend, parts.models, parts.options, id);
   }
 
   /** Asks the engine for the next instruction, and keeps what the instruction reports. */
-  async ask(backend, name, args) {
-    const asked = { ...args, now: this.#parts.now() };
-    const instruction = JSON.parse(await backend.compute(name, asked));
+  async ask(backend, name, args, now = this.#parts.now()) {
+    const instruction = JSON.parse(await backend.compute(name, { ...args, now }));
     if (instruction.pass) this.passes.push(instruction.pass);
+    for (const event of instruction.events ?? []) backend.events?.emit(event);
     for (const line of instruction.warnings ?? []) this.warnings.add(line);
     const result = withRefusal(instruction.result, this.#answers);
     Object.assign(this.result, instruction.note, result);
@@ -159,7 +159,7 @@ class Driver {
  */
 export async function drive(backend, task, parts) {
   const { first = (work) => work(backend) } = parts;
-  const driver = new Driver(backend, parts);
+  const driver = new Driver(backend, parts, task);
   let instruction = await first(async (inner) => {
     const begin = { task_json: toJson(task, "options") };
     return driver.advance(inner, await driver.ask(inner, "drive.begin", begin));

@@ -497,7 +497,7 @@ export class Engine {
   async #answerTool(begun, call, given) {
     const now = () => this.#timeOf(given);
     const first = await begun.call("tools.call", { ...call, now: now() });
-    const complete = completerOf(begun, this.#models, given);
+    const complete = completerOf(begun, this.#models, given, call.conversation);
     let failed;
     const { done } = await completed(first, {
       needs: (outcome) => outcome["needs-completions"],

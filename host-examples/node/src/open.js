@@ -5,6 +5,7 @@ import { Backend } from "./backend.js";
 import { Calls, placeOfObject } from "./calls.js";
 import { Engine } from "./engine.js";
 import { invalid, LcmError } from "./errors.js";
+import { Events } from "./events.js";
 import { Component } from "./component.js";
 import { modelsOf } from "./models.js";
 import { checkAsking } from "./options.js";
@@ -25,6 +26,7 @@ const OPTIONS = [
   "scope",
   "dialect",
   "signal",
+  "onEvent",
 ];
 
 /** Dialects of messages; `auto` only reads. */
@@ -67,9 +69,10 @@ export async function openWith(runtime, options) {
   checkAsking({ signal });
   if (typeof worker !== "boolean") throw invalid("`worker` must be true or false");
   const models = modelsOf(complete);
+  const events = new Events(options.onEvent, runtime.warn);
   const named = options.store ?? null;
   const store = named ?? (await configuredStore(runtime, config, environment));
-  const backend = await (worker ? inThread : besideUs)(runtime, store);
+  const backend = await (worker ? inThread : besideUs)(runtime, store, events);
   try {
     const resolve = (name, args) => backend.compute(name, args);
     const settings = await settingsOf(config, environment, resolve);
@@ -102,15 +105,15 @@ async function configuredStore({ instantiate }, config, environment) {
   return path;
 }
 
-async function besideUs({ instantiate, openPath }, store) {
+async function besideUs({ instantiate, openPath }, store, events) {
   const opened = typeof store === "string" ? await storeAt(store, openPath) : store;
-  return new Backend({ instantiate, store: opened, configJson: null });
+  return new Backend({ instantiate, store: opened, configJson: null, events });
 }
 
-function inThread({ startThread }, store) {
+function inThread({ startThread }, store, events) {
   if (!startThread) throw new LcmError("unsupported", "`worker` needs Node");
   if (typeof store !== "string") throw invalid("with `worker`, `store` must be a string");
-  return startThread(store);
+  return startThread(store, events);
 }
 
 /** Opens the store that a string names. */

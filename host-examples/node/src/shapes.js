@@ -389,6 +389,65 @@ export const SHAPES = {
     ["name", "name"], ["overridden", "overridden"], ["text", "text"], ["builtIn", "built_in"],
     ["system", "system"], ["prompt", "prompt"], ["tokens", "tokens"], ["version", "version"],
   ],
+  StoreEvent: [
+    ["attempt", "attempt"], ["call", "call"], ["capped", "capped"],
+    ["contextTokens", "context_tokens"], ["conversation", "conversation"], ["count", "count"],
+    ["depth", "depth"], ["error", "error"], ["failures", "failures"], ["findings", "findings"],
+    ["finish", "finish"], ["inputTokens", "input_tokens"], ["kind", "kind"], ["level", "level"],
+    ["model", "model"], ["ms", "ms"], ["nextAttemptAt", "next_attempt_at"],
+    ["outputTokens", "output_tokens"], ["outputTokensMax", "output_tokens_max"], ["owed", "owed"],
+    ["provisional", "provisional"], ["purpose", "purpose"], ["reason", "reason"],
+    ["replaces", "replaces"], ["revisions", "revisions"], ["rule", "rule"],
+    ["seqFirst", "seq_first"], ["seqLast", "seq_last"], ["stored", "stored"],
+    ["summaryId", "summary_id"], ["tokens", "tokens"], ["tokensAfter", "tokens_after"],
+    ["tokensBefore", "tokens_before"], ["versions", "versions"],
+  ],
+  MessagesStored: [
+    ["kind", "kind"], ["conversation", "conversation"], ["count", "count"],
+    ["seqFirst", "seq_first"], ["seqLast", "seq_last"], ["revisions", "revisions"],
+    ["tokens", "tokens"], ["contextTokens", "context_tokens"],
+  ],
+  MessagesSkipped: [
+    ["kind", "kind"], ["conversation", "conversation"], ["count", "count"], ["reason", "reason"],
+  ],
+  MessagesSetAside: [
+    ["kind", "kind"], ["conversation", "conversation"], ["count", "count"],
+    ["seqFirst", "seq_first"], ["seqLast", "seq_last"],
+  ],
+  MessagesRestored: [
+    ["kind", "kind"], ["conversation", "conversation"], ["count", "count"],
+    ["seqFirst", "seq_first"], ["seqLast", "seq_last"],
+  ],
+  SystemChanged: [
+    ["kind", "kind"], ["conversation", "conversation"], ["stored", "stored"],
+    ["versions", "versions"], ["tokens", "tokens"],
+  ],
+  SummaryAsked: [
+    ["kind", "kind"], ["conversation", "conversation"], ["purpose", "purpose"], ["level", "level"],
+    ["model", "model"], ["inputTokens", "input_tokens"], ["outputTokensMax", "output_tokens_max"],
+  ],
+  SummaryRejected: [
+    ["kind", "kind"], ["conversation", "conversation"], ["purpose", "purpose"], ["depth", "depth"],
+    ["level", "level"], ["rule", "rule"], ["findings", "findings"],
+  ],
+  SummaryMade: [
+    ["kind", "kind"], ["conversation", "conversation"], ["summaryId", "summary_id"],
+    ["purpose", "purpose"], ["depth", "depth"], ["level", "level"], ["model", "model"],
+    ["capped", "capped"], ["provisional", "provisional"], ["replaces", "replaces"],
+    ["tokens", "tokens"], ["tokensBefore", "tokens_before"], ["tokensAfter", "tokens_after"],
+  ],
+  ModelCalled: [
+    ["kind", "kind"], ["conversation", "conversation"], ["purpose", "purpose"],
+    ["attempt", "attempt"], ["model", "model"], ["ms", "ms"], ["inputTokens", "input_tokens"],
+    ["outputTokens", "output_tokens"], ["finish", "finish"], ["error", "error"],
+  ],
+  ConflictRepeated: [
+    ["kind", "kind"], ["conversation", "conversation"], ["call", "call"], ["attempt", "attempt"],
+  ],
+  CompactionDebt: [
+    ["kind", "kind"], ["conversation", "conversation"], ["owed", "owed"], ["failures", "failures"],
+    ["nextAttemptAt", "next_attempt_at"],
+  ],
   DeletionResult: [
     ["conversation", "conversation"], ["done", "done"], ["messages", "messages"],
     ["records", "records"], ["bytes", "bytes"],

@@ -17,6 +17,8 @@ function refuse() {
 
 /** A backend with the methods of `Backend`; `startThread` makes it. */
 export class ThreadBackend {
+  /** See `Backend.events`. */
+  events;
   #worker;
   #component;
   #calls = new Map();
@@ -24,7 +26,8 @@ export class ThreadBackend {
   #closing = null;
   #ended = null;
 
-  constructor(worker) {
+  constructor(worker, events) {
+    this.events = events;
     this.#worker = worker;
     this.#component = new Component({ instantiate, store: NO_STORE });
     worker.on("message", (answer) => this.#answer(answer));
@@ -92,12 +95,14 @@ export class ThreadBackend {
     });
   }
 
-  #answer({ id, result, error }) {
+  #answer({ id, result, error, event }) {
+    if (event !== undefined) return this.events?.emit(event);
     const { resolve, reject } = this.#calls.get(id);
     this.#calls.delete(id);
     if (this.#calls.size === 0) this.#worker.unref();
     if (error === undefined) resolve(result);
     else reject(received(error));
+    return undefined;
   }
 
   #end(why) {
@@ -112,7 +117,7 @@ export class ThreadBackend {
 }
 
 /** Opens the store that a string names in a new thread; resolves to a backend over it. */
-export function startThread(store) {
+export function startThread(store, events) {
   const worker = new Worker(new URL("./thread.js", import.meta.url), {
     workerData: { store },
     // Flags of the program, such as `--input-type`, must not apply to the thread.
@@ -127,7 +132,7 @@ export function startThread(store) {
       worker.off("error", failed);
       if (error !== undefined) return reject(received(error));
       adoptModules(modules);
-      return resolve(new ThreadBackend(worker));
+      return resolve(new ThreadBackend(worker, events));
     });
   });
 }

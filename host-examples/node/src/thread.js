@@ -1,7 +1,8 @@
 // The worker thread of `open({ worker: true })`: the component and its store.
 //
 // In: `{id, verb, args}`, calls of the backend. Out: `{modules}` or `{error}` once, then
-// `{id, result}` or `{id, error}` for each call. Models run in the thread that called `open`.
+// `{id, result}` or `{id, error}` for each call, and `{event}` for each event. Models run in the
+// thread that called `open`.
 
 import { parentPort, workerData } from "node:worker_threads";
 
@@ -12,7 +13,8 @@ import { sent } from "./thread-errors.js";
 
 async function opened(name) {
   const store = await storeAt(name, openPath);
-  const backend = new Backend({ instantiate, store, configJson: null });
+  const events = { emit: (event) => parentPort.postMessage({ event }) };
+  const backend = new Backend({ instantiate, store, configJson: null, events });
   // The first call compiles here and not in the other thread.
   backend.pure("setup.version", {});
   return backend;

@@ -202,6 +202,7 @@ test("results are plain: numbers for u64, snake_case names, null for none", () =
     seq_seen: 1,
     context_tokens: 1,
     warnings: [],
+    events_json: "[]",
   });
   assert.equal(JSON.stringify(receipt).length > 10, true);
 });

@@ -16,6 +16,7 @@ function receipt(revision) {
     seqSeen: BigInt(revision),
     contextTokens: 1,
     warnings: [],
+    eventsJson: "[]",
   };
 }
 

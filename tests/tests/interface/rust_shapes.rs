@@ -24,11 +24,12 @@ macro_rules! list_unions {
     };
 }
 
-const UNIONS: [(&str, ReadUnion); 9] = list_unions![
+const UNIONS: [(&str, ReadUnion); 10] = list_unions![
     GrepMatch,
     Description,
     AskProgress,
     StatusReport,
+    StoreEvent,
     ListedItem,
     DriveTask,
     DriveInstruction,

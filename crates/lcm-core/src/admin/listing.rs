@@ -148,7 +148,7 @@ fn list_summaries(
         row.add_text("id", &summary::format_summary_id(record.id()));
         row.add_text("kind", record.kind());
         row.add_time("latest_at", record.latest_at);
-        row.add_text("level", record.level.as_str());
+        row.add_text("level", record.shown_level().as_str());
         row.add_text("model", &record.model);
         row.add_number("seq_first", record.seq_first);
         row.add_number("seq_last", record.seq_last);

@@ -26,8 +26,15 @@ pub(crate) enum CompletionVerdict {
     /// verifier's findings in the rejected answer, one a line, which the next request shows to the
     /// model; empty: another rule rejected.
     Retry { rule: RejectionRule, level: Level, findings: String },
-    /// The answer is rejected, and the summary is made without the model.
-    Fallback { rule: RejectionRule },
+    /// The answer is rejected, and the summary is made without the model; `findings` as before.
+    Fallback { rule: RejectionRule, findings: String },
+}
+
+impl CompletionVerdict {
+    /// Returns the verdict of a rule that has no findings.
+    const fn fall_back(rule: RejectionRule) -> Self {
+        Self::Fallback { rule, findings: String::new() }
+    }
 }
 
 /// Why an answer is rejected.
@@ -41,6 +48,17 @@ pub(crate) enum RejectionRule {
 }
 
 impl RejectionRule {
+    /// Returns the name of the rule.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Refusal => "refusal",
+            Self::Blank => "blank",
+            Self::TooLarge => "too-large",
+            Self::CutOff => "cut-off",
+            Self::Findings => "findings",
+        }
+    }
+
     /// Returns the warning about the rejection. The text depends only on the rule, so a host can
     /// show each warning once.
     pub(crate) const fn warning_text(self) -> &'static str {
@@ -121,7 +139,7 @@ pub(crate) fn judge_completion(
 ) -> CompletionVerdict {
     let stripped = read_answer(completion);
     if completion.finish == Finish::Refusal {
-        return CompletionVerdict::Fallback { rule: RejectionRule::Refusal };
+        return CompletionVerdict::fall_back(RejectionRule::Refusal);
     }
     let told = [prompts::SYSTEM_TEXT, task.prompt_template().built_in_text()];
     // What the engine's own summariser extracts from short material may be a line of it.
@@ -129,7 +147,7 @@ pub(crate) fn judge_completion(
     if stripped.trim().is_empty()
         || (is_model && blank_answer::says_nothing(&stripped, &told, &gathered.text))
     {
-        return CompletionVerdict::Fallback { rule: RejectionRule::Blank };
+        return CompletionVerdict::fall_back(RejectionRule::Blank);
     }
     let too_large = u64::from(tokens::estimate(&stripped)) >= gathered.tokens;
     match task.level {
@@ -138,7 +156,7 @@ pub(crate) fn judge_completion(
             retry_or_fall_back(task, rule, Level::Aggressive, String::new())
         }
         Level::Aggressive | Level::Fallback if too_large => {
-            CompletionVerdict::Fallback { rule: RejectionRule::TooLarge }
+            CompletionVerdict::fall_back(RejectionRule::TooLarge)
         }
         _ => judge_findings(task, completion, gathered),
     }
@@ -174,7 +192,7 @@ fn judge_findings(
     let CleanedAnswer { text, capped } = clean_answer(task, completion);
     // The cap may leave nothing of an answer.
     if text.trim().is_empty() {
-        return CompletionVerdict::Fallback { rule: RejectionRule::Blank };
+        return CompletionVerdict::fall_back(RejectionRule::Blank);
     }
     let findings = verify::format_findings(&verify::verify(&gathered.text, &text));
     // The offline summariser would return the same text again.
@@ -194,7 +212,7 @@ fn retry_or_fall_back(
     findings: String,
 ) -> CompletionVerdict {
     if task.attempt >= limits::ATTEMPTS_MAX {
-        return CompletionVerdict::Fallback { rule };
+        return CompletionVerdict::Fallback { rule, findings };
     }
     CompletionVerdict::Retry { rule, level, findings }
 }

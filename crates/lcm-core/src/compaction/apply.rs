@@ -47,6 +47,7 @@ pub(crate) fn apply(
     if let Some((id, record)) = settlement.committed_summary() {
         let mut outcome = settlement.build_outcome(ApplyStatus::Committed, "", Some(*id));
         outcome.capped = record.capped;
+        outcome.level = record.shown_level().into();
         outcome.provisional = record.is_provisional();
         return Ok(outcome);
     }

@@ -14,6 +14,7 @@ use lcm_text::{
     base::{error::Result, int},
     types::{
         api::{ApplyOutcome, ApplyStatus, CompactionOptions},
+        event::EventList,
         model::{CompletionErrorCode, CompletionResult, Level, Model, Purpose},
     },
 };
@@ -85,8 +86,9 @@ pub(crate) fn run(
                     break settlement.commit_pause(session)?;
                 }
             }
-            CompletionVerdict::Fallback { rule } => {
-                break settlement.reject_and_fall_back(session, &splice, &completion, rule)?;
+            CompletionVerdict::Fallback { rule, findings } => {
+                settlement.report_rejection(rule, &findings);
+                break settlement.fall_back(session, &splice, Some(&completion))?;
             }
             CompletionVerdict::Accept(accepted) => {
                 let level = StoredLevel::from(task.level);
@@ -120,5 +122,6 @@ fn build_idle_outcome(reason: &str, sweep: String, tokens: u32) -> ApplyOutcome 
         next: None,
         sweep,
         warnings: alloc::vec::Vec::new(),
+        events_json: EventList::default().into_json(),
     }
 }

@@ -5,9 +5,12 @@
 
 use alloc::{string::String, vec::Vec};
 
-use lcm_text::base::json::JsonWriter;
+use lcm_text::{
+    base::json::{self, JsonFields, JsonWriter},
+    types::event::EventList,
+};
 
-use super::event::CallFailure;
+use super::event::{CallFailure, EVENT};
 
 /// Most messages of one call.
 pub(super) const MESSAGES_MAX: u64 = 100;
@@ -112,12 +115,29 @@ pub(super) struct DriveReply {
     pub(super) warnings: Vec<String>,
     /// Members of the task result that are known now.
     pub(super) note: Option<JsonWriter>,
+    /// Events of the last call, for a listener of the host.
+    pub(super) events: EventList,
 }
 
 impl DriveReply {
+    /// Takes the member `events_json` of a result, events that the call made; absent: none.
+    pub(super) fn take_events(&mut self, fields: &mut JsonFields<'_>) {
+        let Some(events) = fields.take_optional_text("events_json") else { return };
+        let events = ["{\"events\":", &events, "}"].concat();
+        let Ok(mut read) = JsonFields::parse_argument(EVENT, &events) else {
+            return fields.reject_field("events_json", "the list of events that the call returned");
+        };
+        for event in read.take_list("events") {
+            self.events.push_json(json::slice_span(&events, event.span));
+        }
+    }
+
     pub(super) fn write(self, mut document: JsonWriter) -> String {
         if let Some(pass) = self.pass {
             document.add_object("pass", pass);
+        }
+        if !self.events.is_empty() {
+            document.add_json("events", &self.events.into_json());
         }
         if let Some(note) = self.note {
             document.add_object("note", note);

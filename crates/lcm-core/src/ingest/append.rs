@@ -11,7 +11,10 @@ use lcm_text::{
         int,
     },
     message::batch_limit,
-    types::api::{AppendMode, AppendOptions, ReadDialect, Receipt},
+    types::{
+        api::{AppendMode, AppendOptions, ReadDialect, Receipt},
+        event::SkipReason,
+    },
 };
 
 use crate::{
@@ -86,7 +89,8 @@ pub(crate) fn append(
     // The first attempt of a repeated call moved the revision, so the check is left out.
     if consumed > 0 && repeated == consumed {
         let seen = SeenMessages::from_caller(extra.seq_seen, loaded.head.messages);
-        return UnchangedAppend::new(consumed, seen).finish(session, call, loaded, changes);
+        let unchanged = UnchangedAppend::new(&candidates, repeated, seen, Vec::new());
+        return unchanged.finish(session, call, loaded, changes);
     }
     ensure_revision(&loaded.head, extra.revision)?;
     let mut stored =
@@ -99,20 +103,19 @@ pub(crate) fn append(
     let filling = FillingMessages { given: &given, candidates: &candidates, indexes: &system };
     let system = filling.prepare_update(session, call, &loaded.head, messages.len())?;
     let mut decision = select_new(&loaded.head, &candidates, &mut stored.identities, &places);
-    decision.warnings = notices;
+    (decision.warnings, decision.repeated) = (notices, repeated);
     add_replay_warnings(call.config, &extra, &candidates, &mut decision)?;
     if decision.new_messages.is_empty() && line.change.is_none() && system.is_none() {
-        let unchanged = UnchangedAppend::new(consumed, line.seen).with_warnings(decision.warnings);
+        let unchanged = UnchangedAppend::new(&candidates, repeated, line.seen, decision.warnings);
         return unchanged.finish(session, call, loaded, changes);
     }
-    let batch_record = Some(key.to_batch_record(consumed));
     AppendCommit {
         dialect,
         candidates: &candidates,
         times: &[],
         decision,
         stored,
-        batch_record,
+        batch_record: Some(key.to_batch_record(consumed)),
         line,
         system,
         index_maintenance,
@@ -146,7 +149,8 @@ fn skip_session(
     Ok(reason.map(|reason| {
         let warnings = Vec::from([session_rules::build_skip_warning(reason)]);
         let skipped = int::to_u32(count);
-        let counts = ReceiptCounts { skipped, ..ReceiptCounts::default() };
+        let mut counts = ReceiptCounts { skipped, ..ReceiptCounts::default() };
+        counts.events.push_skipped(call.conversation, skipped.into(), SkipReason::Excluded);
         counts.build_receipt(&loaded.head, SeenMessages::default(), warnings)
     }))
 }

@@ -17,11 +17,15 @@ use crate::{
 };
 use lcm_text::{
     base::{error::Result, int, limits},
-    types::api::{ReadDialect, Receipt, Timestamp},
+    types::{
+        api::{ReadDialect, Receipt, Timestamp},
+        event::EventList,
+    },
 };
 
 use super::{
     batch::{self, AppendCandidate, PackBuilder},
+    commit_events::add_skips,
     line_change::{LineUpdate, NewMessageCounts, remember_list, remember_start},
     list_decision::SeenMessages,
     new_messages::{AppendDecision, NewCandidate},
@@ -64,14 +68,14 @@ impl AppendCommit<'_> {
     ) -> Result<Receipt> {
         self.decision.warnings.extend(loaded.read_clock(call.now)?.step_back_warning());
         let mut changes = self.changes;
-        let (list_hash, start) = (self.line.list_hash, self.line.start);
-        let seen = self.line.seen;
+        let (list_hash, start, seen) = (self.line.list_hash, self.line.start, self.line.seen);
+        let slot = loaded.head.system;
         let revisions = self.decision.revisions;
+        self.line.add_events(call, loaded.head.messages, &mut self.decision.events);
         let prepared = self.line.prepare_update(session, call, &loaded.head, revisions)?;
         let head = &mut loaded.head;
         let seq_first = head.messages + 1;
-        let tokens_before = head.raw_tokens;
-        let mut tokens_before_line = tokens_before;
+        let (tokens_before, mut tokens_before_line) = (head.raw_tokens, head.raw_tokens);
         let StoredState { large_texts, node, .. } = self.stored;
         let mut builder = PackBuilder::new(call, large_texts, &mut changes);
         let mut new: Vec<NewMessage<'_>> = Vec::with_capacity(self.decision.new_messages.len());
@@ -86,8 +90,7 @@ impl AppendCommit<'_> {
         }
         let system = self.system.map(|system| system.write(call, head, &mut builder));
         let filled = system.transpose()?.unwrap_or(0);
-        let packs = builder.finish()?;
-        head.packs.extend(packs);
+        head.packs.extend(builder.finish()?);
         self.index_maintenance.append_messages(head, &new, changes.puts_mut())?;
         batch::flush_packs(call, head, node, &mut changes)?;
         let count = head.messages + 1 - seq_first;
@@ -121,7 +124,10 @@ impl AppendCommit<'_> {
         let ingested = int::to_u32(self.decision.new_messages.len() + filled);
         let skipped = int::to_u32(self.candidates.len()) - ingested;
         let seq_first = (new_counts > 0).then_some(seq_first);
-        let counts = ReceiptCounts { ingested, skipped, seq_first };
+        self.decision.add_system_event(call, &head, slot);
+        self.decision.add_stored_event(call, &head, seq_first, tokens);
+        self.decision.add_skip_events(call, self.candidates, ingested);
+        let counts = ReceiptCounts { ingested, skipped, seq_first, events: self.decision.events };
         Ok(counts.build_receipt(&head, seen, self.decision.warnings))
     }
 }
@@ -160,22 +166,24 @@ pub(super) fn join_family(
 }
 
 /// A call that stored no message, and the warnings about the call.
-pub(super) struct UnchangedAppend {
-    /// Number of candidates, which are all skipped.
-    pub(super) skipped: u32,
+pub(super) struct UnchangedAppend<'a> {
+    /// The candidates, which are all skipped.
+    pub(super) candidates: &'a [AppendCandidate<'a>],
+    /// Number of first candidates that an earlier attempt of the call stored.
+    pub(super) repeated: u32,
     pub(super) seen: SeenMessages,
     pub(super) warnings: Vec<String>,
 }
 
-impl UnchangedAppend {
-    /// Creates the result of a call without warnings.
-    pub(super) fn new(skipped: u32, seen: SeenMessages) -> Self {
-        Self { skipped, seen, warnings: Vec::new() }
-    }
-
-    /// Adds warnings.
-    pub(super) fn with_warnings(self, warnings: Vec<String>) -> Self {
-        Self { warnings, ..self }
+impl<'a> UnchangedAppend<'a> {
+    /// Creates the result of a call.
+    pub(super) fn new(
+        candidates: &'a [AppendCandidate<'a>],
+        repeated: u32,
+        seen: SeenMessages,
+        warnings: Vec<String>,
+    ) -> Self {
+        Self { candidates, repeated, seen, warnings }
     }
 
     /// Returns the receipt. Commits the join of a family first, if there is one and the
@@ -191,7 +199,10 @@ impl UnchangedAppend {
         loaded: LoadedHead,
         joined: Changes,
     ) -> Result<Receipt> {
-        let counts = ReceiptCounts { ingested: 0, skipped: self.skipped, seq_first: None };
+        let mut events = EventList::default();
+        add_skips(call, self.candidates, (self.repeated, 0), &mut events);
+        let skipped = int::to_u32(self.candidates.len());
+        let counts = ReceiptCounts { ingested: 0, skipped, seq_first: None, events };
         if joined.is_empty() || loaded.bytes.is_none() {
             return Ok(counts.build_receipt(&loaded.head, self.seen, self.warnings));
         }
@@ -200,13 +211,14 @@ impl UnchangedAppend {
     }
 }
 
-/// The counts of a receipt.
-#[derive(Clone, Copy, Debug, Default)]
+/// The counts and the events of a receipt.
+#[derive(Clone, Debug, Default)]
 pub(super) struct ReceiptCounts {
     pub(super) ingested: u32,
     pub(super) skipped: u32,
     /// Seq of the first new message; `None`: no new message.
     pub(super) seq_first: Option<u64>,
+    pub(super) events: EventList,
 }
 
 impl ReceiptCounts {
@@ -217,7 +229,7 @@ impl ReceiptCounts {
         seen: SeenMessages,
         warnings: Vec<String>,
     ) -> Receipt {
-        let Self { ingested, skipped, seq_first } = self;
+        let Self { ingested, skipped, seq_first, events } = self;
         Receipt {
             revision: head.revision,
             ingested,
@@ -227,6 +239,7 @@ impl ReceiptCounts {
             seq_seen: seen.seq_after(head.messages),
             context_tokens: int::saturate_tokens(head.context.tokens),
             warnings,
+            events_json: events.into_json(),
         }
     }
 }

@@ -16,6 +16,7 @@ mod backlog;
 mod batch;
 mod branch_window;
 mod commit;
+mod commit_events;
 mod idempotency;
 mod identity;
 mod import;

@@ -6,7 +6,7 @@
 use alloc::{string::String, vec::Vec};
 
 use crate::storage::{head::ConversationHead, records::identity::StoredIdentity};
-use lcm_text::{base::int, message::Role};
+use lcm_text::{base::int, message::Role, types::event::EventList};
 
 use super::{
     batch::AppendCandidate,
@@ -41,6 +41,9 @@ pub(super) struct AppendDecision {
     /// the newest stored messages.
     pub(super) duplicates: Vec<(usize, u64)>,
     pub(super) warnings: Vec<String>,
+    /// Number of first candidates that an earlier attempt of the call stored.
+    pub(super) repeated: u32,
+    pub(super) events: EventList,
     pub(super) is_likely_replay: bool,
 }
 

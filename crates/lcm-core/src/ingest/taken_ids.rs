@@ -141,5 +141,6 @@ fn is_lost(entry: &TranscriptEntry, message: &ComparedMessage) -> bool {
     let ends = [stored.get(..bytes), stored.get(stored.len() - bytes..)];
     let is_held =
         ends.into_iter().flatten().any(|text| meaning::hash_text(entry.role, text) == said.said);
-    !is_held && !(entry.role == Role::Tool && message.role == Role::Tool)
+    let is_result = entry.role == Role::Tool && message.role == Role::Tool;
+    !is_held && !is_result
 }

@@ -154,7 +154,7 @@ fn describe_summary(
     w.add_text("id", &summary::format_summary_id(id));
     w.add_text("kind", record.kind());
     w.add_time("latest_at", record.latest_at);
-    w.add_text("level", record.level.as_str());
+    w.add_text("level", record.shown_level().as_str());
     w.add_texts("message_ids", &message_ids);
     w.add_number("message_tokens", record.message_tokens);
     w.add_text("model", &record.model);

@@ -148,6 +148,16 @@ impl From<Level> for StoredLevel {
     }
 }
 
+impl From<StoredLevel> for Level {
+    fn from(level: StoredLevel) -> Self {
+        match level {
+            StoredLevel::Normal => Self::Normal,
+            StoredLevel::Aggressive => Self::Aggressive,
+            StoredLevel::Fallback => Self::Fallback,
+        }
+    }
+}
+
 impl StoredLevel {
     /// Returns the name in JSON.
     pub(crate) const fn as_str(self) -> &'static str {
@@ -240,6 +250,11 @@ impl SoundRecord for Summary {
 }
 
 impl Summary {
+    /// Returns the level that results name: every summary that no model wrote is a fallback.
+    pub(crate) fn shown_level(&self) -> StoredLevel {
+        if self.model == OFFLINE_MODEL { StoredLevel::Fallback } else { self.level }
+    }
+
     /// Returns `leaf` or `condensed`.
     pub(crate) const fn kind(&self) -> &'static str {
         match self.sources {

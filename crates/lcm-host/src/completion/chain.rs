@@ -3,12 +3,16 @@
 //! In: a completion request. Out: the first completion, or the failure of the last provider that
 //! was asked.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use super::{CompletionProvider, Offline, failed};
 use crate::{
     clock::Cancel,
     component::Component,
+    events,
     lcm::Lcm,
     types::{
         Completion, CompletionError, CompletionErrorCode, CompletionRequest, CompletionResult,
@@ -98,10 +102,14 @@ impl Chain {
         provider: &dyn CompletionProvider,
         request: &CompletionRequest,
         cancel: &Cancel,
+        attempts: &mut u32,
     ) -> CompletionResult {
         let mut retries = 0;
         loop {
+            let began = Instant::now();
             let answer = provider.complete(request, cancel);
+            *attempts += 1;
+            events::trace_call(request, *attempts, &answer, began.elapsed().as_millis());
             let CompletionResult::Failed(error) = &answer else { return answer };
             if is_final(error) || retries == self.retries || cancel.is_cancelled() {
                 return answer;
@@ -127,11 +135,12 @@ fn pause(error: &CompletionError, retries: u32) -> Option<Duration> {
 impl CompletionProvider for Chain {
     fn complete(&self, request: &CompletionRequest, cancel: &Cancel) -> CompletionResult {
         let mut last = failed(CompletionErrorCode::Unavailable, "no model is configured");
+        let mut attempts = 0;
         let mut faulty = None;
         let providers = self.providers(request.purpose);
         let is_alone = providers.len() < 2;
         for provider in providers {
-            last = self.ask(provider.as_ref(), request, cancel);
+            last = self.ask(provider.as_ref(), request, cancel, &mut attempts);
             match &last {
                 CompletionResult::Done(done) if !is_alone && self.is_faulty(request, done) => {
                     faulty.get_or_insert(last.clone());

@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 
 use crate::{
     clock::Cancel,
+    events,
     types::{CompletionError, CompletionErrorCode, CompletionRequest, CompletionResult, Purpose},
 };
 
@@ -79,7 +80,10 @@ pub(crate) fn complete_all(
     }
     let panicked = || failed(CompletionErrorCode::Other, "the provider panicked");
     thread::scope(|scope| {
-        let start = |request| scope.spawn(move || model.complete(request, cancel));
+        let start = |request| {
+            let task = events::current_task();
+            scope.spawn(move || task.in_scope(|| model.complete(request, cancel)))
+        };
         let running: Vec<_> = requests.iter().map(start).collect();
         running.into_iter().map(|thread| thread.join().unwrap_or_else(|_| panicked())).collect()
     })

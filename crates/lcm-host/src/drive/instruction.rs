@@ -35,6 +35,7 @@ pub(super) struct Instruction {
     pub(super) wait_ms: u64,
     pub(super) pass: Option<Value>,
     pub(super) warnings: Vec<String>,
+    pub(super) events: Vec<Value>,
     pub(super) note: Map<String, Value>,
     pub(super) result: Map<String, Value>,
     pub(super) error: Option<TaskFailure>,

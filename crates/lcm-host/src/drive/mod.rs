@@ -18,6 +18,7 @@ use crate::{
     compaction::Pass,
     completion::{OFFLINE_MODEL, complete_all},
     error::{Code, Error, Result},
+    events,
     ingest::IngestResult,
     json,
     lcm::{CONFLICT_RETRIES_MAX, Failure, Lcm, random_below},
@@ -65,6 +66,7 @@ impl Lcm {
     where
         T: DeserializeOwned,
     {
+        let _span = events::enter_task(task);
         let messages = TaskMessages { texts: parts.messages, uploads: BTreeMap::new() };
         let mut driver = Driver { lcm: self, parts, messages, state: TaskState::default() };
         driver.run(task)?;
@@ -74,8 +76,8 @@ impl Lcm {
 
 impl Driver<'_> {
     fn run(&mut self, task: &Value) -> IngestResult<()> {
-        let begin = json!({"task_json": task.to_string(), "now": self.parts.clock.now_ms()});
-        let mut instruction = self.fetch_instruction("drive.begin", &begin)?;
+        let begin = json!({"task_json": task.to_string()});
+        let mut instruction = self.fetch_instruction("drive.begin", begin)?;
         let mut stop = None;
         while instruction.kind != "done" {
             let event = match self.parts.cancel.check() {
@@ -89,21 +91,18 @@ impl Driver<'_> {
                 }
                 _ => self.perform(&mut instruction)?,
             };
-            let step = json!({"token": instruction.token, "event_json": event.to_string(),
-                "now": self.parts.clock.now_ms()});
-            instruction = self.fetch_instruction("drive.step", &step)?;
+            let step = json!({"token": instruction.token, "event_json": event.to_string()});
+            instruction = self.fetch_instruction("drive.step", step)?;
         }
         stop.map_or(Ok(()), |stopped| Err(stopped.into()))
     }
 
     /// Asks for the next instruction, and keeps what the instruction reports of the task.
-    fn fetch_instruction(
-        &mut self,
-        function: &str,
-        arguments: &Value,
-    ) -> IngestResult<Instruction> {
-        let answer = self.lcm.call_json(function, arguments)?;
-        let mut next: Instruction = json::read(function, answer.as_str().unwrap_or_default())?;
+    fn fetch_instruction(&mut self, call: &str, mut given: Value) -> IngestResult<Instruction> {
+        let now = self.parts.clock.now_ms().into();
+        given.as_object_mut().and_then(|members| members.insert("now".to_owned(), now));
+        let answer = self.lcm.call_json(call, &given)?;
+        let mut next: Instruction = json::read(call, answer.as_str().unwrap_or_default())?;
         if let Some(pass) = next.pass.take() {
             if let (Some(on_pass), Ok(pass)) = (&mut self.parts.on_pass, Pass::deserialize(&pass)) {
                 on_pass(&pass);
@@ -116,6 +115,7 @@ impl Driver<'_> {
         if let (Some(on_messages), Some(finished)) = (&mut self.parts.on_messages, finished) {
             on_messages(finished);
         }
+        next.events.drain(..).for_each(|event| events::trace(&event));
         for warning in next.warnings.drain(..) {
             if !self.state.warnings.contains(&warning) {
                 self.state.warnings.push(warning);
@@ -142,8 +142,7 @@ impl Driver<'_> {
             if *code == Code::StoreUnavailable && !failure.is_unknown() {
                 return Err(failure.error);
             }
-            let code = code.as_str();
-            Ok(json!({"error": {"code": code, "message": message, "index": index}}))
+            Ok(json!({"error": {"code": code.as_str(), "message": message, "index": index}}))
         })
     }
 

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::{
     AppendMode, CompactionMode, CompactionPass, CompactionStatus, CompletionFailure,
-    DecisionRecord, DeferredCompaction, ReadDialect,
+    DecisionRecord, DeferredCompaction, ReadDialect, StoreEvent,
 };
 
 /// A task; `task` names the task.
@@ -379,6 +379,9 @@ pub struct CallInstruction {
     /// Warnings of the last call, each one line; the host reports equal lines once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
+    /// Events that the last call or its outcome led to, in their order; absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub events: Option<Vec<StoreEvent>>,
     /// Members (`decision` or `debt`) that the host adds to the result of the task, which does not
     /// repeat them; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -425,6 +428,9 @@ pub struct StageInstruction {
     /// Warnings of the last call, each one line; the host reports equal lines once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
+    /// Events that the last call or its outcome led to, in their order; absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub events: Option<Vec<StoreEvent>>,
     /// Members (`decision` or `debt`) that the host adds to the result of the task, which does not
     /// repeat them; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -453,6 +459,9 @@ pub struct CompleteInstruction {
     /// Warnings of the last call, each one line; the host reports equal lines once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
+    /// Events that the last call or its outcome led to, in their order; absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub events: Option<Vec<StoreEvent>>,
     /// Members (`decision` or `debt`) that the host adds to the result of the task, which does not
     /// repeat them; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -479,6 +488,9 @@ pub struct DoneInstruction {
     /// Warnings of the last call, each one line; the host reports equal lines once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
+    /// Events that the last call or its outcome led to, in their order; absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub events: Option<Vec<StoreEvent>>,
     /// Members (`decision` or `debt`) that the host adds to the result of the task, which does not
     /// repeat them; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -505,6 +517,9 @@ pub struct FailInstruction {
     /// Warnings of the last call, each one line; the host reports equal lines once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
+    /// Events that the last call or its outcome led to, in their order; absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub events: Option<Vec<StoreEvent>>,
     /// Members (`decision` or `debt`) that the host adds to the result of the task, which does not
     /// repeat them; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -16,15 +16,18 @@
 //! - `setup.configure` takes `config-json`: [`Configuration`]; returns [`ConfigurationReport`]
 //! - `setup.resolve` takes `config-json`: [`Configuration`]; `variables-json`: object, passed
 //!   unread; returns [`ResolvedConfiguration`]
-//! - `ingest.append` takes `options.extra-json`: [`AppendExtra`]
+//! - `ingest.append` takes `options.extra-json`: [`AppendExtra`]; returns `events-json`: list of
+//!   [`StoreEvent`]
 //! - `ingest.stage` takes `extra-json`: [`StageExtra`]
 //! - `ingest.identify` returns list of [`MessageIdentity`]
 //! - `ingest.reconcile` takes `transcript-json`: [`TranscriptDocument`]; returns [`ReconcilePlan`]
 //! - `compaction.evaluate` takes `options.extra-json`: [`CompactionExtra`]; returns
 //!   `explanation-json`: [`DecisionExplanation`]
 //! - `compaction.plan` takes `options.extra-json`: [`CompactionExtra`]
-//! - `compaction.run` takes `options.extra-json`: [`CompactionExtra`]
-//! - `compaction.apply` takes `options.extra-json`: [`CompactionExtra`]
+//! - `compaction.run` takes `options.extra-json`: [`CompactionExtra`]; returns `events-json`: list
+//!   of [`StoreEvent`]
+//! - `compaction.apply` takes `options.extra-json`: [`CompactionExtra`]; returns `events-json`:
+//!   list of [`StoreEvent`]
 //! - `drive.begin` takes `task-json`: [`DriveTask`]; returns [`DriveInstruction`]
 //! - `drive.step` takes `event-json`: [`DriveEvent`]; returns [`DriveInstruction`]
 //! - `context.assemble` takes `options.extra-json`: [`AssembleExtra`]; returns `messages-json`:
@@ -72,6 +75,7 @@ mod assembly;
 mod compaction;
 mod configuration;
 mod drive;
+mod events;
 mod ingest;
 mod recall;
 mod shared;
@@ -83,6 +87,7 @@ pub use assembly::*;
 pub use compaction::*;
 pub use configuration::*;
 pub use drive::*;
+pub use events::*;
 pub use ingest::*;
 pub use recall::*;
 pub use shared::*;

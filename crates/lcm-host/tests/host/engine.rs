@@ -62,7 +62,7 @@ pub(crate) fn stored(lcm: &Lcm) -> Vec<String> {
 
 /// What a faulty store does instead of a commit.
 #[derive(Clone, Copy, Debug)]
-enum Fault {
+pub(crate) enum Fault {
     /// Says that another writer was first.
     Conflict,
     /// Writes nothing and does not know.
@@ -77,7 +77,7 @@ enum Fault {
 
 /// A store in memory whose next commits go wrong.
 #[derive(Clone, Default)]
-struct Faulty {
+pub(crate) struct Faulty {
     memory: Arc<Mutex<Memory>>,
     faults: Arc<Mutex<Vec<Fault>>>,
 }
@@ -86,6 +86,11 @@ impl Faulty {
     fn with(faults: &[Fault]) -> Self {
         let faults = Arc::new(Mutex::new(faults.iter().rev().copied().collect()));
         Self { memory: Arc::default(), faults }
+    }
+
+    /// Has the next commit go wrong.
+    pub(crate) fn fail_next(&self, fault: Fault) {
+        self.faults.lock().unwrap().push(fault);
     }
 }
 

@@ -12,6 +12,7 @@
 
 mod ask;
 mod engine;
+mod events;
 mod exec;
 mod library;
 mod models;

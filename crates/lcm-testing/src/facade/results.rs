@@ -48,6 +48,7 @@ pub fn receipt(receipt: Receipt) -> Json {
         ("seq_seen", receipt.seq_seen.into()),
         ("context_tokens", receipt.context_tokens.into()),
         ("warnings", strings(receipt.warnings)),
+        ("events_json", receipt.events_json.into()),
     ])
 }
 
@@ -150,6 +151,7 @@ pub fn outcome(outcome: ApplyOutcome) -> Json {
         ("next", outcome.next.map(request).into()),
         ("sweep", outcome.sweep.into()),
         ("warnings", strings(outcome.warnings)),
+        ("events_json", outcome.events_json.into()),
     ])
 }
 

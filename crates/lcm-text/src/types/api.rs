@@ -156,6 +156,8 @@ pub struct Receipt {
     pub context_tokens: u32,
     /// Warnings, one line each.
     pub warnings: Vec<String>,
+    /// Events of the call, a JSON array.
+    pub events_json: String,
 }
 
 /// When compaction acts.
@@ -298,6 +300,8 @@ pub struct ApplyOutcome {
     pub sweep: String,
     /// Warnings, one line each.
     pub warnings: Vec<String>,
+    /// Events of the call, a JSON array.
+    pub events_json: String,
 }
 
 /// Which older items a context keeps when not everything fits.

@@ -14,7 +14,7 @@ use super::{
 };
 
 /// Files of the folder `schema`, in the order in which pages and types are written.
-pub(super) const FILES: [&str; 11] = [
+pub(super) const FILES: [&str; 12] = [
     "common",
     "configuration",
     "ingest",
@@ -24,6 +24,7 @@ pub(super) const FILES: [&str; 11] = [
     "ask",
     "admin",
     "verbs",
+    "events",
     "drive",
     "packages",
 ];

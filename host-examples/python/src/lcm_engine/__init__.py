@@ -7,6 +7,7 @@ left out. Stores are in `lcm_engine.stores`.
 from . import results
 from .async_lcm import AsyncLcm, open_async
 from .errors import CompletionFailed, LcmError
+from .events import EventListener
 from .lcm import Lcm, open
 from .results import *
 from .stores import AsyncStore, MemoryStore, SqliteStore, Store
@@ -19,6 +20,7 @@ __all__ = [
     "AsyncStore",
     "CompletionFailed",
     "Conversation",
+    "EventListener",
     "GrepQuery",
     "Lcm",
     "LcmError",

@@ -21,6 +21,7 @@ from typing import Any, Self, TypeVar
 from . import completions, flows
 from .component import Program, load
 from .errors import LcmError
+from .events import Events, EventListener
 from .instance import MEMORY_BYTES_MAX, Instance
 from .lines import Lines, Locks, Place
 from .models import Asking, Complete, Model, models_of
@@ -65,6 +66,7 @@ def open_async(
     timeout_ms: int | None = None,
     scope: ToolScope = "conversation",
     dialect: ReadDialect = "lcm",
+    on_event: EventListener | None = None,
 ) -> Opening:
     """Opens a store for asyncio; the parameters are as for `lcm.open`.
 
@@ -80,6 +82,7 @@ def open_async(
     async def opened() -> AsyncLcm:
         asking = Asking(models_of(complete), together=True).given(retries, timeout_ms)
         tool_scope, own_dialect = checked_scope(scope), checked_dialect(dialect)
+        events = Events(on_event)
         program = await asyncio.to_thread(load, wasm)
         settings = configured(program, config, environment, asking)
         place: str | os.PathLike[str] | Store | AsyncStore = (
@@ -98,6 +101,7 @@ def open_async(
             in_thread=isinstance(place, (str, os.PathLike)),
             scope=tool_scope,
             dialect=own_dialect,
+            events=events,
         )
 
     return Opening(opened)
@@ -141,8 +145,9 @@ class AsyncLcm(Verbs, Awaited):
         in_thread: bool = False,
         scope: ToolScope = "conversation",
         dialect: ReadDialect = "lcm",
+        events: Events | None = None,
     ) -> None:
-        super().__init__(asking, clock, scope, dialect)
+        super().__init__(asking, clock, scope, dialect, events)
         self.store = store
         self._config_json = config_json
         self._lines = Lines()
@@ -181,9 +186,9 @@ class AsyncLcm(Verbs, Awaited):
 
     async def _call(self, name: str, arguments: dict[str, Any], once: bool) -> Any:
         if not isinstance(self._session, Session):
-            return await self._session.call(name, arguments, once)
+            return await self._session.call(name, arguments, once, self._events.repeated)
         await asyncio.sleep(0)  # What takes many calls lets others have their turn between them.
-        return self._session.call(name, arguments, once)
+        return self._session.call(name, arguments, once, self._events.repeated)
 
     async def _run(self, begun_flow: Begun[T], conversation: str | None) -> T:
         self._owner.check()
@@ -220,6 +225,8 @@ class AsyncLcm(Verbs, Awaited):
                 return await self._call(name, arguments, once)
             case flows.Pause(seconds):
                 return await asyncio.sleep(seconds)
+            case flows.Tell(event):
+                return self._events.emit(event)
         place.leave()
         match effect:
             case flows.Complete(request, model, seconds):

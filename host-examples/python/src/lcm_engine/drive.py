@@ -14,7 +14,7 @@ from typing import Any
 
 from .completions import Answered
 from .errors import LcmError
-from .flows import Call, Fields, Flow, Pause, Together, is_stop, parsed
+from .flows import Call, Fields, Flow, Pause, Together, is_stop, told
 from .models import Asking
 from .models_asking import ask
 from .refusal import task_error, task_result
@@ -146,7 +146,7 @@ def drive(
         task = task | {"count": len(sizes), "bytes": sum(sizes)}
         task["bytes_longest"] = max(sizes, default=0)
     begin = {"task_json": to_json(task), "now": now()}
-    instruction: Fields = yield from parsed("drive.begin", begin)
+    instruction = yield from told("drive.begin", begin)
     stop: BaseException | None = None
     while instruction["do"] not in ("done", "fail"):
         outcome.take(instruction)
@@ -161,7 +161,7 @@ def drive(
                 raise
             event, stop = {"stopped": True}, error
         arguments = {"token": instruction["token"], "event_json": json.dumps(event)}
-        instruction = yield from parsed("drive.step", arguments | {"now": now()})
+        instruction = yield from told("drive.step", arguments | {"now": now()})
     if stop is not None:
         raise stop
     if instruction["do"] == "fail":

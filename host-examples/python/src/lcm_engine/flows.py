@@ -59,6 +59,13 @@ class Pause:
 
 
 @dataclass(frozen=True)
+class Tell:
+    """Hand an event to the listener of the program; the result is None."""
+
+    event: dict[str, Any]
+
+
+@dataclass(frozen=True)
 class Together:
     """Run these flows, at the same time where possible; the results keep the order."""
 
@@ -90,7 +97,7 @@ def is_stop(error: BaseException) -> bool:
     return not isinstance(error, (Exception, GeneratorExit))
 
 
-Effect = Call | Complete | Pause | Together | Alone
+Effect = Call | Complete | Pause | Tell | Together | Alone
 Flow = Generator[Effect, Any, T]
 Fields = dict[str, Any]
 
@@ -133,6 +140,14 @@ def called(name: str, arguments: Fields) -> Flow[Any]:
 def parsed(name: str, arguments: Fields) -> Flow[Any]:
     """Calls a function whose result is a JSON text; returns the parsed result."""
     return json.loads((yield Call(name, arguments)))
+
+
+def told(name: str, arguments: Fields) -> Flow[Fields]:
+    """Calls a function of `drive`; returns its instruction after its events were told."""
+    instruction: Fields = yield from parsed(name, arguments)
+    for event in instruction.get("events", []):
+        yield Tell(event)
+    return instruction
 
 
 def configure(config_json: str, keep: Callable[[Settings], None]) -> Flow[ConfigurationReport]:

@@ -17,6 +17,7 @@ from weakref import WeakValueDictionary
 from . import completions, flows
 from .component import Program, load
 from .errors import LcmError
+from .events import Events, EventListener
 from .instance import MEMORY_BYTES_MAX, Instance
 from .models import Asking, Complete, Model, models_of
 from .opening import (
@@ -78,6 +79,7 @@ def open(
     timeout_ms: int | None = None,
     scope: ToolScope = "conversation",
     dialect: ReadDialect = "lcm",
+    on_event: EventListener | None = None,
 ) -> Lcm:
     """Opens a store with the engine over it.
 
@@ -98,11 +100,14 @@ def open(
     - `dialect`: of messages that come in and go out, unless a call or a handle names another;
       `auto` finds it for each message that comes in, and a call that writes messages names
       another.
+    - `on_event`: is told what happens (`docs/events.md` of the project lists it): messages stored,
+      models called, summaries made and rejected. An exception of it breaks nothing.
     """
     if getattr(store, "asynchronous", False):
         raise LcmError("invalid-input", "the store is asynchronous: use `open_async`")
     asking = Asking(models_of(complete)).given(retries, timeout_ms)
     tool_scope, own_dialect = checked_scope(scope), checked_dialect(dialect)
+    events = Events(on_event)
     program = load(wasm)
     settings = configured(program, config, environment, asking)
     asking = asking.follow(settings.host)
@@ -120,6 +125,7 @@ def open(
         memory_bytes_max,
         tool_scope,
         own_dialect,
+        events,
     )
 
 
@@ -136,8 +142,9 @@ class Lcm(Verbs, Blocking):
         memory_bytes_max: int = MEMORY_BYTES_MAX,
         scope: ToolScope = "conversation",
         dialect: ReadDialect = "lcm",
+        events: Events | None = None,
     ) -> None:
-        super().__init__(asking, clock, scope, dialect)
+        super().__init__(asking, clock, scope, dialect, events)
         self.store = store
         instance = Instance(program, config_json, memory_bytes_max=memory_bytes_max)
         self._session = Session(instance, store)
@@ -166,7 +173,8 @@ class Lcm(Verbs, Blocking):
     def call(self, name: str, arguments: Mapping[str, object]) -> JsonValue:
         """Calls a function of the interface by name (`admin.status`), with plain values."""
         self._owner.check()
-        answer: JsonValue = self._session.call(name, dict(arguments))
+        repeated = self._events.repeated
+        answer: JsonValue = self._session.call(name, dict(arguments), repeated=repeated)
         return answer
 
     def _run(self, flow: flows.Flow[T]) -> T:
@@ -179,7 +187,7 @@ class Lcm(Verbs, Blocking):
                 if isinstance(effect, flows.Call):
                     # The flow does not see an exception that broke off an engine call.
                     result, failure = self._session.outcome(
-                        effect.name, effect.arguments, effect.once
+                        effect.name, effect.arguments, effect.once, self._events.repeated
                     )
                 else:
                     try:
@@ -196,6 +204,8 @@ class Lcm(Verbs, Blocking):
                 return self._ask(request, model, seconds)
             case flows.Pause(seconds):
                 return time.sleep(seconds)
+            case flows.Tell(event):
+                return self._events.emit(event)
             case flows.Together(several):
                 return [self._run(flow) for flow in several]
             case flows.Alone(conversation, flow):

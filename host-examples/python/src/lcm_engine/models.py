@@ -81,6 +81,12 @@ class Asking:
     """Whether the caller of `open` gave the time limit, which goes before the configuration."""
     fallback_models: tuple[str, ...] = ()
     """Models that requests ask for after their own, as configured."""
+    conversation: str = ""
+    """What the models are asked about, for events."""
+
+    def about(self, conversation: str) -> Asking:
+        """Returns a copy for requests about a conversation."""
+        return replace(self, conversation=conversation)
 
     def given(self, retries: int | None, timeout_ms: int | None) -> Asking:
         """Returns a copy with the options of `open`; None: not given."""

@@ -7,9 +7,32 @@ from itertools import product
 
 from . import completions
 from .completions import Answered
-from .flows import Call, Complete, Flow, Pause
+from .flows import Call, Complete, Fields, Flow, Pause, Tell
 from .models import Asking
 from .results import CompletionRequest
+
+
+def _complete(effect: Complete, conversation: str, attempt: int) -> Flow[Answered]:
+    """Asks a model once, and tells that it was called."""
+    began = time.monotonic()
+    answer: Answered = yield effect
+    ms = round((time.monotonic() - began) * 1000)
+    done, failed = answer.get("done"), answer.get("failed")
+    told: Fields = dict(done or {"model": effect.request.get("model")})
+    event = {
+        "kind": "model-called",
+        "conversation": conversation,
+        "purpose": effect.request["purpose"],
+        "attempt": attempt,
+        "model": told.get("model"),
+        "ms": ms,
+        "input_tokens": told.get("input_tokens", 0),
+        "output_tokens": told.get("output_tokens", 0),
+        "finish": told.get("finish"),
+        "error": failed["code"] if failed else None,
+    }
+    yield Tell(event)
+    return answer
 
 
 def ask(
@@ -36,7 +59,8 @@ def ask(
                 return completions.failed(late, request), asked
             asked += 1
             seconds = asking.timeout_seconds
-            answer = yield Complete(asked_for, model, min(seconds, left or seconds))
+            effect = Complete(asked_for, model, min(seconds, left or seconds))
+            answer = yield from _complete(effect, asking.conversation, asked)
             if "done" in answer and len(chain) > 1:
                 judged = {"request": request, "answer": answer["done"]}
                 if (yield Call("compaction.judge_answer", judged)) is not None:

@@ -52,7 +52,7 @@ def call_tool(
     def needs(outcome: Fields) -> Fields | None:
         return outcome.get("needs-completions")
 
-    outcome, failure = yield from _completed(outcome, needs, resume, asking)
+    outcome, failure = yield from _completed(outcome, needs, resume, asking.about(conversation))
     done: Fields = outcome["done"]
     return {"text": done["text"], "is_error": done["is_error"], "failure": failure}
 
@@ -73,7 +73,7 @@ def ask(
     def needs(step: Fields) -> Fields | None:
         return step if step["status"] == "asked" else None
 
-    answer, _ = yield from _completed(step, needs, resume, asking)
+    answer, _ = yield from _completed(step, needs, resume, asking.about(conversation))
     return cast(AskResult, answer)
 
 

@@ -7,6 +7,7 @@ succeeded. The flows choose the calls.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import threading
 import time
@@ -23,6 +24,9 @@ from .stores import AsyncStore, Store
 from .stores.contract import checked_page, checked_values
 
 T = TypeVar("T")
+
+Repeated = Callable[[str, dict[str, Any], int], None]
+"""Is told before a call is repeated: its name, its arguments, and the repetition, from 1."""
 
 CONFLICTS_MAX = 256
 """Most repetitions of a call after conflicts; at each conflict another writer succeeded."""
@@ -98,15 +102,25 @@ class Session:
         self.instance.config_json = config_json
         self.instance.drop()
 
-    def call(self, name: str, arguments: dict[str, Any], once: bool = False) -> Any:
+    def call(
+        self,
+        name: str,
+        arguments: dict[str, Any],
+        once: bool = False,
+        repeated: Repeated | None = None,
+    ) -> Any:
         """Calls a function; without `once` the call is repeated after a conflict."""
-        value, failure = self.outcome(name, arguments, once)
+        value, failure = self.outcome(name, arguments, once, repeated)
         if failure is not None:
             raise failure
         return value
 
     def outcome(
-        self, name: str, arguments: dict[str, Any], once: bool = False
+        self,
+        name: str,
+        arguments: dict[str, Any],
+        once: bool = False,
+        repeated: Repeated | None = None,
     ) -> tuple[Any, LcmError | None]:
         """Returns the result or the error of a call; raises exceptions of handlers and stores.
 
@@ -114,6 +128,7 @@ class Session:
         commit may have succeeded.
         """
         pauses = _pauses(0 if once else self._conflicts_max)
+        attempt = 0
         while True:
             port = DirectPort(self._store)
             try:
@@ -124,6 +139,9 @@ class Session:
                 pause = next(pauses, None) if error.code == "conflict" else None
                 if pause is None:
                     return None, error
+            attempt += 1
+            if repeated is not None:
+                repeated(name, arguments, attempt)
             time.sleep(pause)
 
     def close(self) -> None:
@@ -147,6 +165,18 @@ class Session:
             self._store.close()
 
 
+def _on_loop(repeated: Repeated) -> Repeated:
+    """Returns a function that has `repeated` called in the running event loop."""
+    loop = asyncio.get_running_loop()
+
+    def tell(name: str, arguments: dict[str, Any], attempt: int) -> None:
+        # A loop that ended has no listener.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(repeated, name, arguments, attempt)
+
+    return tell
+
+
 class ThreadSession:
     """A session in its own thread, so that an event loop continues while the store is busy."""
 
@@ -154,12 +184,19 @@ class ThreadSession:
         self._session = session
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="lcm-engine")
 
-    async def call(self, name: str, arguments: dict[str, Any], once: bool = False) -> Any:
+    async def call(
+        self,
+        name: str,
+        arguments: dict[str, Any],
+        once: bool = False,
+        repeated: Repeated | None = None,
+    ) -> Any:
         """Calls a function; a cancellation takes effect after the call.
 
-        A cancelled call that has not begun is not made.
+        A cancelled call that has not begun is not made. `repeated` is called in the event loop.
         """
-        running = self._thread.submit(self._session.call, name, arguments, once)
+        told = None if repeated is None else _on_loop(repeated)
+        running = self._thread.submit(self._session.call, name, arguments, once, told)
         waiting = asyncio.wrap_future(running)
         try:
             return await asyncio.shield(waiting)
@@ -211,13 +248,20 @@ class AsyncSession:
         """Forgets all instances; the next calls make new ones."""
         self._lanes = [None] * len(self._lanes)
 
-    async def call(self, name: str, arguments: dict[str, Any], once: bool = False) -> Any:
+    async def call(
+        self,
+        name: str,
+        arguments: dict[str, Any],
+        once: bool = False,
+        repeated: Repeated | None = None,
+    ) -> Any:
         """Calls a function; without `once` the call is repeated after a conflict."""
         if name.startswith("drive."):
             # A step reads nothing, so no call of a lane is waited for.
             return self._lane("")[0].call(name, arguments, DeferredPort({}, {}))
         instance, turn = self._lane(str(arguments.get("conversation") or ""))
         pauses = _pauses(0 if once else self._conflicts_max)
+        attempt = 0
         while True:
             try:
                 async with turn:
@@ -226,6 +270,9 @@ class AsyncSession:
                 pause = next(pauses, None) if error.code == "conflict" else None
                 if pause is None:
                     raise
+            attempt += 1
+            if repeated is not None:
+                repeated(name, arguments, attempt)
             await asyncio.sleep(pause)
 
     async def _attempt(self, instance: Instance, name: str, arguments: dict[str, Any]) -> Any:

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from .errors import LcmError
+from .events import Events
 from .flows import Effect, Flow, Page
 from .models import Asking
 from .opening import Clock, check_named_models
@@ -30,12 +31,18 @@ class Opened:
     """What an open store has for verbs: the clock, the models, and what a call leaves out."""
 
     def __init__(
-        self, asking: Asking, clock: Clock, scope: ToolScope, dialect: ReadDialect = "lcm"
+        self,
+        asking: Asking,
+        clock: Clock,
+        scope: ToolScope,
+        dialect: ReadDialect = "lcm",
+        events: Events | None = None,
     ) -> None:
         self._asking = asking
         self._clock = clock
         self._scope = scope
         self._dialect = dialect
+        self._events = events or Events(None)
         self._owner = Owner()
 
     def _reconfigure(self, config_json: str) -> None:

@@ -18,18 +18,17 @@ use lcm_text::{
     summary::verify,
     types::{
         api::{ApplyOutcome, ApplyStatus},
-        model::{Completion, CompletionErrorCode, Level},
+        model::{Completion, CompletionErrorCode},
     },
 };
 
 use super::super::{
-    acceptance::RejectionRule,
     reason,
     source_text::{SettledAnswer, SummaryDraft},
     spend_limit,
     splice::SourceSplice,
 };
-use super::TaskSettlement;
+use super::{TaskSettlement, events::add_made_event};
 
 impl TaskSettlement<'_> {
     /// Records that the model failed to answer. The failure is no attempt: only a refusal of the
@@ -124,23 +123,6 @@ impl TaskSettlement<'_> {
         let attempts = self.rejected_attempts.take().or_else(|| self.attempts.clone());
         self.commit_attempts(session, &attempts.unwrap_or_default(), Changes::default())?;
         Ok(outcome)
-    }
-
-    /// Adds the warning of the rejected answer `completion` and makes the summary without the
-    /// model.
-    ///
-    /// # Errors
-    ///
-    /// `conflict`: another call committed first; errors of the store.
-    pub(crate) fn reject_and_fall_back(
-        mut self,
-        session: &mut StoreSession<'_>,
-        splice: &SourceSplice,
-        completion: &Completion,
-        rule: RejectionRule,
-    ) -> Result<ApplyOutcome> {
-        self.add_rejection_warning(rule);
-        self.fall_back(session, splice, Some(completion))
     }
 
     /// Commits a fallback, a summary made without the model. If no fallback is smaller than the
@@ -319,12 +301,10 @@ impl TaskSettlement<'_> {
         let act = JournalAction::Compact { summary: id, made: record.to_provenance(), before };
         let head = self.loaded.commit_changes(session, self.call, act, changes)?;
         outcome.summary_id = Some(summary::format_summary_id(id));
-        outcome.level = match level {
-            StoredLevel::Fallback => Level::Fallback,
-            _ => self.task.level,
-        };
+        outcome.level = record.shown_level().into();
         outcome.capped = capped;
         outcome.tokens_after = int::saturate_tokens(head.context.tokens);
+        add_made_event(self.events, self.call, &record, &mut outcome);
         Ok(outcome)
     }
 

@@ -4,6 +4,7 @@
 //! commit. `apply` and `run` use this module.
 
 mod commit;
+mod events;
 mod sources;
 
 use crate::storage::records::summary_counts::SummaryCounts;
@@ -28,6 +29,7 @@ use lcm_text::{
     summary::transcript::TranscriptOptions,
     types::{
         api::{ApplyOutcome, ApplyStatus},
+        event::EventList,
         model::{Completion, CompletionErrorCode, Level},
     },
 };
@@ -56,6 +58,8 @@ pub(crate) struct TaskSettlement<'a> {
     rejected_attempts: Option<TaskAttempts>,
     /// Warnings of the outcome.
     warnings: Vec<String>,
+    /// Events of the outcome.
+    events: EventList,
     /// Whether the answer stands in for a model that failed.
     pub(super) is_stand_in: bool,
     spend_limits: SpendLimits,
@@ -107,6 +111,7 @@ impl<'a> TaskSettlement<'a> {
             committed_summary,
             rejected_attempts: None,
             warnings,
+            events: EventList::default(),
             is_stand_in: false,
             spend_limits: SpendLimits::from_config(config),
             index_maintenance,
@@ -160,6 +165,7 @@ impl<'a> TaskSettlement<'a> {
             next: None,
             sweep: String::new(),
             warnings: self.warnings.clone(),
+            events_json: self.events.clone().into_json(),
         }
     }
 
@@ -191,7 +197,7 @@ impl<'a> TaskSettlement<'a> {
         }
         match acceptance::judge_completion(&self.task, answer, &splice.gathered) {
             CompletionVerdict::Retry { rule, level, findings } => {
-                self.add_rejection_warning(rule);
+                self.report_rejection(rule, &findings);
                 self.request_retry(session, &splice, answer, level, findings)
             }
             CompletionVerdict::Accept(accepted) => {
@@ -200,8 +206,9 @@ impl<'a> TaskSettlement<'a> {
                 let accepted = accepted.into_answer(level, answer, is_provisional);
                 self.commit_summary(session, &splice, completion, accepted)
             }
-            CompletionVerdict::Fallback { rule } => {
-                self.reject_and_fall_back(session, &splice, answer, rule)
+            CompletionVerdict::Fallback { rule, findings } => {
+                self.report_rejection(rule, &findings);
+                self.fall_back(session, &splice, completion)
             }
         }
     }
@@ -213,8 +220,10 @@ impl<'a> TaskSettlement<'a> {
         self.task.replaced_id().is_some() && !is_model
     }
 
-    /// Adds the warning of a rejection, unless the warnings contain it.
-    fn add_rejection_warning(&mut self, rule: RejectionRule) {
+    /// Adds the event and the warning of a rejected answer to the current task, unless the warnings
+    /// contain it. `findings`: the verifier's findings, one a line.
+    pub(crate) fn report_rejection(&mut self, rule: RejectionRule, findings: &str) {
+        self.add_rejection_event(rule, findings);
         if !self.warnings.iter().any(|warning| warning == rule.warning_text()) {
             self.warnings.push(rule.warning_text().into());
         }
@@ -313,7 +322,7 @@ impl<'a> TaskSettlement<'a> {
         level: Level,
         findings: String,
     ) -> bool {
-        self.add_rejection_warning(rule);
+        self.report_rejection(rule, &findings);
         let pauses = self.count_answer(completion, false);
         let known =
             self.rejected_attempts.take().or_else(|| self.attempts.clone()).unwrap_or_default();

@@ -17,9 +17,9 @@ use crate::compaction::reason;
 use lcm_text::{
     base::error::Result,
     base::int,
-    base::json::{JsonFields, JsonKind, JsonWriter},
+    base::json::{self, JsonFields, JsonKind, JsonWriter},
     config::{Config, TurnCompaction},
-    types::api::Timestamp,
+    types::{api::Timestamp, event::EventKind},
 };
 
 use super::{
@@ -31,8 +31,8 @@ use super::{
     state::DriveState,
 };
 use result::{
-    NULL, add_deferred, build_maintain_result, build_turn_result, read_deferred, read_explanation,
-    read_next_attempt,
+    NULL, add_debt_event, add_deferred, build_maintain_result, build_turn_result, read_deferred,
+    read_explanation, read_next_attempt,
 };
 pub(super) use task::CompactionTask;
 use task::CompactionTaskKind;
@@ -239,11 +239,12 @@ impl CompactionProgress {
                         self.take_decision(task, &json, &mut fields, reply);
                     }
                     CompactionPhase::ReadDeferred => self.take_deferred(task, &mut fields, reply),
-                    CompactionPhase::Plan => self.take_plan(task, &mut fields),
+                    CompactionPhase::Plan => self.take_plan(task, &json, &mut fields, reply),
                     CompactionPhase::Apply => self.take_outcome(task, &mut fields, reply),
                     CompactionPhase::Evaluate => self.take_end(task, &mut fields, reply),
                     _ => {
                         let deferred = read_deferred(&mut fields);
+                        add_debt_event(task, &deferred, reply);
                         if task.kind == CompactionTaskKind::Maintain {
                             add_deferred(&deferred, reply);
                         }
@@ -310,6 +311,9 @@ impl CompactionProgress {
                 // the caller compacts now: the call is forced, or its mode acts below the
                 // threshold.
                 let waits = is_deferred && (self.defers || is_paused);
+                if waits {
+                    add_debt_event(task, &deferred, reply);
+                }
                 self.result = build_turn_result(!waits, waits);
                 self.phase = CompactionPhase::Done;
             }
@@ -321,6 +325,9 @@ impl CompactionProgress {
                 self.phase = CompactionPhase::Plan;
             }
             CompactionTaskKind::Maintain if !is_time => {
+                if is_deferred {
+                    add_debt_event(task, &deferred, reply);
+                }
                 add_deferred(&deferred, reply);
                 self.result = build_maintain_result(None, &CallFailure::default());
                 self.phase = CompactionPhase::Done;
@@ -340,10 +347,17 @@ impl CompactionProgress {
         self.exhausted = CallFailure { code: "unavailable".into(), message, number: None };
     }
 
-    fn take_plan(&mut self, task: &CompactionTask, fields: &mut JsonFields<'_>) {
+    fn take_plan(
+        &mut self,
+        task: &CompactionTask,
+        json: &str,
+        fields: &mut JsonFields<'_>,
+        reply: &mut DriveReply,
+    ) {
         let status = fields.take_choice("status", &["nothing-due", "stopped", "needs-completions"]);
         let (why, sweep) = (fields.take_text("reason"), fields.take_text("sweep"));
-        let requests = fields.take_list("requests").len();
+        let listed = fields.take_list("requests");
+        let requests = listed.len();
         let is_over = sweep.is_empty();
         self.sweep = sweep;
         if status == 2 {
@@ -357,6 +371,9 @@ impl CompactionProgress {
             }
             self.answers = alloc::vec![UNASKED; requests.min(REQUESTS_MAX)];
             self.ask(0, int::to_u64(requests));
+            for request in listed {
+                self.add_asked_event(task, json::slice_span(json, request.span), reply);
+            }
         } else if is_over {
             let kind = if status == 0 { CompactionEnd::NothingDue } else { CompactionEnd::Stopped };
             self.finish(task, kind, &why);
@@ -376,6 +393,21 @@ impl CompactionProgress {
         (self.place, self.count) = (from, count);
         let is_over = self.exhausted.is_some();
         self.phase = if is_over { CompactionPhase::Apply } else { CompactionPhase::Complete };
+    }
+
+    /// Adds the event of a request that models get next; none if no model is asked any more.
+    fn add_asked_event(&self, task: &CompactionTask, request: &str, reply: &mut DriveReply) {
+        if self.phase != CompactionPhase::Complete {
+            return;
+        }
+        let Ok(mut fields) = JsonFields::parse_argument(EVENT, request) else { return };
+        let mut members = JsonWriter::new_object();
+        members.add_number("input_tokens", fields.take_u64("input_tokens"));
+        members.add_text("level", &fields.take_text("level"));
+        members.add_optional_text("model", fields.take_optional_text("model").as_deref());
+        members.add_number("output_tokens_max", fields.take_u64("output_tokens_max"));
+        members.add_text("purpose", &fields.take_text("purpose"));
+        reply.events.push(EventKind::SummaryAsked, &task.conversation, members);
     }
 
     fn take_answers(&mut self, task: &CompactionTask, answers: Vec<RequestAnswer>) -> Result<()> {
@@ -439,7 +471,8 @@ impl CompactionProgress {
         let applied = fields.take_choice("applied", &["committed", "retry", "stale", "refused"]);
         let why = fields.take_text("reason");
         let (before, after) = (fields.take_u64("tokens_before"), fields.take_u64("tokens_after"));
-        let has_next = fields.take_any("next").is_some_and(|(_, kind)| kind != JsonKind::Null);
+        let next = fields.take_any("next").filter(|(_, kind)| *kind != JsonKind::Null);
+        reply.take_events(fields);
         reply.warnings = fields.take_texts("warnings");
         let replaces = fields.take_optional_text("replaces");
         // A remake may leave the context as long as it was, or lengthen it.
@@ -464,11 +497,14 @@ impl CompactionProgress {
         }
         match applied {
             3 if why.starts_with("model-") => self.finish(task, CompactionEnd::Refused, &why),
-            1 if has_next && !self.is_stopped && !self.is_late => {
+            1 if next.is_some() && !self.is_stopped && !self.is_late => {
                 if let Some(state) = self.answers.get_mut(int::to_usize(self.place)) {
                     *state = UNASKED;
                 }
                 self.ask(self.place, 1);
+                if let Some((request, _)) = &next {
+                    self.add_asked_event(task, request, reply);
+                }
             }
             _ => self.apply_from(task, self.place.saturating_add(1)),
         }

@@ -5,15 +5,19 @@
 
 use alloc::{string::String, vec::Vec};
 
-use lcm_text::base::{
-    error::Result,
-    json::{JsonFields, JsonWriter},
+use lcm_text::{
+    base::{
+        error::Result,
+        json::{JsonFields, JsonWriter},
+    },
+    types::event::EventKind,
 };
 
 use super::super::{
     event::{CallFailure, EVENT},
     instruction::{self, DriveReply},
 };
+use super::task::CompactionTask;
 
 /// JSON of an absent record of deferred compaction.
 pub(super) const NULL: &str = "null";
@@ -56,6 +60,21 @@ pub(super) fn read_explanation(explanation: &str) -> Result<(u64, Vec<String>)> 
 /// Takes the record of deferred compaction as JSON; `null`: no compaction is deferred.
 pub(super) fn read_deferred(fields: &mut JsonFields<'_>) -> String {
     fields.take_any("debt").map_or_else(|| NULL.into(), |(raw, _)| raw.into_owned())
+}
+
+/// Adds the event about the record of deferred compaction.
+pub(super) fn add_debt_event(task: &CompactionTask, deferred: &str, reply: &mut DriveReply) {
+    let mut members = JsonWriter::new_object();
+    let owed = JsonFields::parse_argument(EVENT, deferred).ok().filter(|_| deferred != NULL);
+    let (mut failures, mut next_attempt_at) = (0, None);
+    members.add_flag("owed", owed.is_some());
+    if let Some(mut owed) = owed {
+        failures = owed.take_u64("failures");
+        next_attempt_at = owed.take_optional_text("next_attempt_at");
+    }
+    members.add_number("failures", failures);
+    members.add_optional_text("next_attempt_at", next_attempt_at.as_deref());
+    reply.events.push(EventKind::CompactionDebt, &task.conversation, members);
 }
 
 /// Reads the end of the pause from the record of deferred compaction; empty: the record has none.

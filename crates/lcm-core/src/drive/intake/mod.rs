@@ -19,7 +19,7 @@ use lcm_text::{
     base::hash,
     base::int,
     base::json::{self, JsonFields},
-    types::api::Timestamp,
+    types::{api::Timestamp, event::SkipReason},
 };
 
 use crate::ingest::PlannedLine;
@@ -106,6 +106,8 @@ pub(super) struct IntakeProgress {
     wait_ms: u64,
     totals: IntakeTotals,
     failure: CallFailure,
+    /// Number of identified messages that are failed turns without content.
+    blanks: u64,
 }
 
 /// What all appends of the task stored together.
@@ -119,6 +121,8 @@ struct IntakeTotals {
     /// Seq up to which the caller has now seen every message.
     seq_seen: u64,
     context_tokens: u64,
+    /// Messages that the appends themselves skipped.
+    skipped: u64,
 }
 
 impl IntakeProgress {
@@ -142,6 +146,7 @@ impl IntakeProgress {
             wait_ms: 0,
             totals: IntakeTotals::default(),
             failure: CallFailure::default(),
+            blanks: 0,
         };
         match task.proven {
             _ if task.is_list && task.is_whole() => this.prepare_append(task),
@@ -163,7 +168,7 @@ impl IntakeProgress {
         self.ranges = task.list_all_ranges();
         let kind: &[u8] = if task.is_new { b"new" } else { b"transcript" };
         self.name = name(&[kind, &self.now.to_be_bytes()]);
-        (self.phase, self.place) = (IntakePhase::Identify, 0);
+        (self.phase, self.place, self.blanks) = (IntakePhase::Identify, 0, 0);
         if task.count == 0 {
             self.finish_identify(task);
         }
@@ -219,6 +224,8 @@ impl IntakeProgress {
         state.visit_number(&mut self.totals.seq_last);
         state.visit_number(&mut self.totals.seq_seen);
         state.visit_number(&mut self.totals.context_tokens);
+        state.visit_number(&mut self.totals.skipped);
+        state.visit_number(&mut self.blanks);
     }
 
     /// Advances the progress by one event.
@@ -231,7 +238,7 @@ impl IntakeProgress {
         self.wait_ms = 0;
         match (event, self.phase) {
             (DriveEvent::Stopped, _) => self.phase = IntakePhase::Done,
-            (DriveEvent::Failed(failed), _) => self.handle_failure(task, failed),
+            (DriveEvent::Failed(failed), _) => self.handle_failure(task, failed, reply),
             (DriveEvent::Staged(count), IntakePhase::Stage) => self.add_staged(task, count),
             (DriveEvent::Returned(json), IntakePhase::Identify) => {
                 let json = ["{\"entries\":", &json, "}"].concat();
@@ -252,7 +259,7 @@ impl IntakeProgress {
         Ok(())
     }
 
-    fn handle_failure(&mut self, task: &IntakeTask, failed: CallFailure) {
+    fn handle_failure(&mut self, task: &IntakeTask, failed: CallFailure, reply: &mut DriveReply) {
         let has_work = !self.ranges.is_empty() || self.has_change();
         let is_append = self.phase == IntakePhase::Append && has_work;
         match failed.code.as_str() {
@@ -264,13 +271,17 @@ impl IntakeProgress {
                 self.repeats += 1;
                 self.wait_ms = pause_ms(self.repeats, 256);
             }
-            "conflict" if is_append && self.route == IntakeRoute::Proven => self.identify(task),
+            "conflict" if is_append && self.route == IntakeRoute::Proven => {
+                reply.events.push_repeated(&task.conversation, APPEND, 1);
+                self.identify(task);
+            }
             "conflict"
                 if is_append
                     && self.route == IntakeRoute::Aligned
                     && self.plans < CONFLICTS_MAX =>
             {
                 self.plan_again();
+                reply.events.push_repeated(&task.conversation, APPEND, self.plans);
                 self.wait_ms = pause_ms(self.plans, 8);
             }
             // An append has further limits, such as the number of ids. So the messages are split.
@@ -318,8 +329,13 @@ impl IntakeProgress {
             fields.reject_field("entries", "one identity for each message");
         }
         for entry in entries {
-            let hash = JsonFields::parse_argument(EVENT, json::slice_span(json, entry.span))
-                .map_or_else(|_| String::new(), |mut entry| entry.take_text("said"));
+            let mut hash = String::new();
+            if let Ok(mut entry) =
+                JsonFields::parse_argument(EVENT, json::slice_span(json, entry.span))
+            {
+                hash = entry.take_text("said");
+                self.blanks += u64::from(entry.take_flag("empty"));
+            }
             self.name = name(&[self.name.as_bytes(), hash.as_bytes()]);
         }
         self.place = end;
@@ -407,7 +423,9 @@ impl IntakeProgress {
     ) {
         let relied = self.revision;
         let ingested = fields.take_u64("ingested");
-        let taken = ingested.saturating_add(fields.take_u64("skipped"));
+        let skipped = fields.take_u64("skipped");
+        let taken = ingested.saturating_add(skipped);
+        reply.take_events(fields);
         self.revision = fields.take_u64("revision");
         reply.warnings = fields.take_texts("warnings");
         let open = self.ranges.first().map_or(0, |range| range.end.saturating_sub(range.from));
@@ -418,6 +436,7 @@ impl IntakeProgress {
         let totals = &mut self.totals;
         totals.revision = self.revision;
         totals.ingested = totals.ingested.saturating_add(ingested);
+        totals.skipped = totals.skipped.saturating_add(skipped);
         let seq_first = fields.take_optional_u64("seq_first").unwrap_or(0);
         if totals.seq_first == 0 {
             totals.seq_first = seq_first;
@@ -438,7 +457,10 @@ impl IntakeProgress {
         // Another writer committed between the last plan or append and this append.
         let has_jumped = self.revision > relied.saturating_add(1);
         match self.route {
-            _ if self.ranges.is_empty() && !self.has_more => self.phase = IntakePhase::Done,
+            _ if self.ranges.is_empty() && !self.has_more => {
+                self.add_skip_events(task, reply);
+                self.phase = IntakePhase::Done;
+            }
             IntakeRoute::Proven if has_jumped => self.identify(task),
             IntakeRoute::Aligned if has_jumped || self.ranges.is_empty() => {
                 self.phase = IntakePhase::Reconcile
@@ -446,7 +468,20 @@ impl IntakeProgress {
             _ => {}
         }
     }
+
+    /// Adds the events about messages that no append got, because the plan found them stored.
+    fn add_skip_events(&self, task: &IntakeTask, reply: &mut DriveReply) {
+        let IntakeTotals { ingested, skipped, .. } = self.totals;
+        let left = task.count.saturating_sub(ingested.saturating_add(skipped));
+        let blanks = self.blanks.min(left);
+        let conversation = &task.conversation;
+        reply.events.push_skipped(conversation, left - blanks, SkipReason::Known);
+        reply.events.push_skipped(conversation, blanks, SkipReason::Blank);
+    }
 }
+
+/// Export that stores messages.
+const APPEND: &str = "ingest.append";
 
 /// Returns the hash of these parts in hex digits, for the name of a list.
 fn name(parts: &[&[u8]]) -> String {

@@ -57,10 +57,6 @@ impl TaskAttempts {
 
     /// Returns the level of the next attempt.
     pub(crate) fn completion_level(&self) -> Level {
-        match self.level {
-            StoredLevel::Normal => Level::Normal,
-            StoredLevel::Aggressive => Level::Aggressive,
-            StoredLevel::Fallback => Level::Fallback,
-        }
+        self.level.into()
     }
 }

@@ -246,7 +246,7 @@ class Compacting(Opened):
         timeout_ms: int | None = None,
     ) -> compaction.Work:
         asking = self._asking.with_(retries, timeout_ms)
-        return compaction.Work(conversation, budget, options, now, asking)
+        return compaction.Work(conversation, budget, options, now, asking.about(conversation))
 
     @Verb
     def prompts(self) -> Flow[list[SummaryPrompt]]:
