@@ -161,13 +161,11 @@ pub(crate) fn focus(global: &Global, options: &Focus) -> Result<End> {
 }
 
 pub(crate) fn rewind(global: &Global, options: &Rewind) -> Result<End> {
-    let mut arguments = json!({});
-    for (name, value) in [("to", options.to), ("units", options.units)] {
-        if let Some(value) = value {
-            arguments[name] = value.into();
-        }
-    }
-    run(global, "rewind", arguments, Effect::of(options.dry_run), |answer| {
+    let given = [("to", options.to), ("units", options.units)];
+    let arguments = given.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    let arguments: serde_json::Map<String, Value> =
+        arguments.map(|(name, value)| (name.to_owned(), value.into())).collect();
+    run(global, "rewind", arguments.into(), Effect::of(options.dry_run), |answer| {
         let number = |name| answer.get(name).and_then(Value::as_u64).unwrap_or_default();
         format!(
             "{} of {} set aside, {} back; it ends with message {}",
