@@ -11,10 +11,10 @@ use crate::workspace::{self, Workspace};
 const SUBJECT_CHARS_MAX: usize = 72;
 
 /// Imperatives that end like a participle or a third person.
-const VERBS: [&str; 24] = [
-    "Access", "Address", "Alias", "Assess", "Bring", "Bypass", "Canvass", "Compress", "Cross",
-    "Discuss", "Embed", "Exceed", "Express", "Feed", "Focus", "Pass", "Ping", "Press", "Proceed",
-    "Process", "Seed", "Shed", "Speed", "Suppress",
+const VERBS: [&str; 25] = [
+    "Access", "Address", "Alias", "Assess", "Bless", "Bring", "Bypass", "Canvass", "Compress",
+    "Cross", "Discuss", "Embed", "Exceed", "Express", "Feed", "Focus", "Pass", "Ping", "Press",
+    "Proceed", "Process", "Seed", "Shed", "Speed", "Suppress",
 ];
 
 /// Capitalised first words that are not verbs.
