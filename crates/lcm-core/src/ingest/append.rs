@@ -75,8 +75,7 @@ pub(crate) fn append(
     }
     session_rules::ensure_not_archived(session, &loaded.head)?;
     let changes = join_family(&mut loaded, call, extra.family.as_deref())?;
-    let manifest = values.decode(&manifest)?;
-    let mut index_maintenance = IndexMaintenance::from_manifest(call.keys, manifest);
+    let mut index = IndexMaintenance::from_manifest(call.keys, values.decode(&manifest)?);
     let staged = StagedUploads { slots: &slots, values: &values, is_partial: options.partial };
     batch::resolve_uploads(session, &parser, &mut candidates, staged)?;
     if options.append_mode == AppendMode::Transcript {
@@ -89,12 +88,11 @@ pub(crate) fn append(
     // The first attempt of a repeated call moved the revision, so the check is left out.
     if consumed > 0 && repeated == consumed {
         let seen = SeenMessages::from_caller(extra.seq_seen, loaded.head.messages);
-        let unchanged = UnchangedAppend::new(&candidates, repeated, seen, Vec::new());
-        return unchanged.finish(session, call, loaded, changes);
+        return UnchangedAppend::new(&candidates, repeated, seen, Vec::new())
+            .finish(session, call, loaded, changes);
     }
     ensure_revision(&loaded.head, extra.revision)?;
-    let mut stored =
-        StoredState::read(session, call, &loaded.head, &candidates, &mut index_maintenance)?;
+    let mut stored = StoredState::read(session, call, &loaded.head, &candidates, &mut index)?;
     let withdrawals = values.decode(&withdrawals)?.unwrap_or_default();
     let mode = options.append_mode;
     let batch = ListBatch { candidates: &candidates, identities: &stored.identities, mode };
@@ -106,8 +104,8 @@ pub(crate) fn append(
     (decision.warnings, decision.repeated) = (notices, repeated);
     add_replay_warnings(call.config, &extra, &candidates, &mut decision)?;
     if decision.new_messages.is_empty() && line.change.is_none() && system.is_none() {
-        let unchanged = UnchangedAppend::new(&candidates, repeated, line.seen, decision.warnings);
-        return unchanged.finish(session, call, loaded, changes);
+        return UnchangedAppend::new(&candidates, repeated, line.seen, decision.warnings)
+            .finish(session, call, loaded, changes);
     }
     AppendCommit {
         dialect,
@@ -118,7 +116,7 @@ pub(crate) fn append(
         batch_record: Some(key.to_batch_record(consumed)),
         line,
         system,
-        index_maintenance,
+        index_maintenance: index,
         changes,
     }
     .commit(session, call, loaded)
