@@ -9,7 +9,7 @@ fn the_demo_says_that_every_message_came_back() {
     let place = Place::new();
     let ran = place.run(&["demo"]).ok();
     let last = ran.out.lines().last().unwrap();
-    assert_eq!(last, "All 83 messages came back byte for byte (64,557 bytes compared).");
+    assert_eq!(last, "All 83 messages came back byte for byte (64,555 bytes compared).");
     let sought = "4. grep: `TestSchedulerFiresOncePerSlot`";
     let (_, hits) = ran.out.split_once(sought).unwrap();
     assert!(hits.matches("TestSchedulerFiresOncePerSlot").count() >= 2, "{hits}");
@@ -94,7 +94,7 @@ fn compaction_reports_its_passes_and_the_context_fits() {
         "tokens_before",
     ];
     assert_eq!(keys(pass), expected);
-    assert_eq!((&pass["purpose"], &pass["level"]), (&json!("leaf"), &json!("normal")));
+    assert_eq!((&pass["purpose"], &pass["level"]), (&json!("leaf"), &json!("fallback")));
     let again = place.json(&["compact", "--budget", "8000"]);
     assert_eq!(
         (&again["status"], &again["reason"]),

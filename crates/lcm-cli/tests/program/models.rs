@@ -75,7 +75,7 @@ fn the_next_model_of_the_chain_is_asked() {
     let common = ["compact", "--budget", "8000", "--retries", "0", "--llm", &broken];
     let report = place.json(&[&common[..], &["--llm", "offline"]].concat());
     assert_eq!(report["status"], "done");
-    assert_eq!(report["passes"][0]["level"], "normal");
+    assert_eq!(report["passes"][0]["level"], "fallback");
 }
 
 #[test]
