@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 
 from .support import HERE, PYTHON, ROOT, child_environment
 
-BESIDE_BYTES_MAX = 130_000
+BESIDE_BYTES_MAX = 140_000
 """The wheel without its component, whose size `.ci/size-budget` bounds."""
 
 PROGRAM_LINES_MAX = 8
