@@ -47,6 +47,9 @@ test("the option `system` fills the slot beside the list", async () => {
   await lcm.append("long", list, { system: "Be slow." });
   assert.equal((await lcm.assemble("long", { budget: 100_000 })).system, "Be slow.");
   assert.equal((await lcm.status("long")).messages, 300);
+  const long = "Rule of the halls.\n".repeat(10_000);
+  await lcm.append("chat", [user("Hello")], { system: long });
+  assert.equal((await lcm.assemble("chat", { budget: 100_000 })).system, long);
   await assert.rejects(lcm.append("chat", [user("Hello")], { system: 7 }), { code: "invalid-input" });
   await lcm.close();
 });

@@ -44,6 +44,9 @@ class SystemMessages(unittest.TestCase):
             self.assertEqual(lcm.assemble("chat", budget=1_000)["system"], "Be brief.")
             lcm.ingest("long", list_of("", 300)[1:], system="Be slow.")
             self.assertEqual(lcm.assemble("long", budget=100_000)["system"], "Be slow.")
+            prompt = "Rule of the halls.\n" * 10_000
+            lcm.append("chat", [hello], system=prompt)
+            self.assertEqual(lcm.assemble("chat", budget=100_000)["system"], prompt)
             with self.assertRaises(LcmError) as caught:
                 lcm.append("chat", [hello], system=7)
             self.assertEqual(caught.exception.code, "invalid-input")

@@ -43,7 +43,8 @@ use instruction::DriveReply;
 use lcm_text::{
     base::error::{Error, Result},
     base::hash,
-    base::json::JsonFields,
+    base::int,
+    base::json::{self, JsonFields},
     config::Config,
     types::api::Timestamp,
 };
@@ -51,8 +52,10 @@ use state::DriveState;
 
 /// Name of the argument that holds a task.
 const TASK: &str = "task-json";
-/// Most bytes of a task, which has no messages.
+/// Most bytes of a task beside its `system`. A task has no messages.
 const TASK_BYTES_MAX: usize = 16 << 10;
+/// Most bytes of the `system` of a task, as JSON text. `append` bounds the prompt to 192 KiB.
+const SYSTEM_BYTES_MAX: usize = 512 << 10;
 /// Prefix and version of a token.
 const TOKEN: &str = "step1.";
 
@@ -60,8 +63,8 @@ const TOKEN: &str = "step1.";
 ///
 /// # Errors
 ///
-/// `invalid-input`: an unknown task, or a wrong or unknown member; `limit-exceeded`: the task is
-/// over 16 KiB.
+/// `invalid-input`: an unknown task, or a wrong or unknown member; `limit-exceeded`: the task has
+/// over 16 KiB beside its `system`, or the `system` over 512 KiB.
 pub(crate) fn begin(config: &Config, task_json: &str, now: Timestamp) -> Result<String> {
     DriveWork::read(config, task_json, now)?.write(DriveReply::default(), task_json, now)
 }
@@ -107,6 +110,29 @@ fn foreign_token_error() -> Error {
     Error::invalid_input("`token` must be one that `begin` or `step` returned")
 }
 
+/// Returns `limit-exceeded` if a task is too long.
+fn ensure_bounded(task_json: &str) -> Result<()> {
+    if task_json.len() <= TASK_BYTES_MAX {
+        return Ok(());
+    }
+    let members = json::parse_object(task_json).unwrap_or_default();
+    let system = json::find_member(&members, task_json, "system");
+    let system = system.map_or(0, |member| int::to_usize(member.value.length.into()));
+    let beside = task_json.len().saturating_sub(system);
+    if system > SYSTEM_BYTES_MAX {
+        return Err(Error::limit_exceeded(format_args!(
+            "`system` must have at most {SYSTEM_BYTES_MAX} bytes as JSON, got {system}; put longer \
+             system messages at the beginning of `messages`"
+        )));
+    }
+    match beside > TASK_BYTES_MAX {
+        true => Err(Error::limit_exceeded(format_args!(
+            "`{TASK}` must have at most {TASK_BYTES_MAX} bytes beside `system`, got {beside}"
+        ))),
+        false => Ok(()),
+    }
+}
+
 /// A task with its progress.
 enum DriveWork {
     Intake(intake::IntakeTask, intake::IntakeProgress),
@@ -117,12 +143,7 @@ enum DriveWork {
 impl DriveWork {
     /// Parses a task and returns the task with the progress of its start.
     fn read(config: &Config, task_json: &str, now: Timestamp) -> Result<Self> {
-        if task_json.len() > TASK_BYTES_MAX {
-            return Err(Error::limit_exceeded(format_args!(
-                "`{TASK}` must have at most {TASK_BYTES_MAX} bytes, got {}",
-                task_json.len()
-            )));
-        }
+        ensure_bounded(task_json)?;
         let mut fields = JsonFields::parse_argument(TASK, task_json)?;
         let tasks = ["append", "ingest", "compact", "maintain", "turn", "delete", "resummarize"];
         let place = fields.take_choice("task", &tasks);

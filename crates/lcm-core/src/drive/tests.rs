@@ -25,7 +25,8 @@ fn begun(task: &Value) -> Value {
 
 fn stepped(before: &Value, event: &Value) -> Value {
     let token = before["token"].as_str().unwrap();
-    assert!(token.len() < 4096, "{}", token.len());
+    let prompt = token.split_once(r#""system":""#).map_or(0, |(_, rest)| rest.find('"').unwrap());
+    assert!(token.len() < 4096 + prompt, "{}", token.len());
     let after = step(token, &event.to_string(), NOW + 1).unwrap();
     assert_eq!(step(token, &event.to_string(), NOW + 1).unwrap(), after, "repeated");
     serde_json::from_str(&after).unwrap()
@@ -175,6 +176,23 @@ fn a_list_is_named_by_its_messages_and_its_time() {
     assert_eq!((&whole["list_offset"], &whole["repeat"]), (&json!(0), &json!(true)));
     assert_eq!(task(NOW, 7), whole, "the name does not depend on the cut");
     assert_ne!(task(NOW + 1, 100)["list"], whole["list"]);
+}
+
+#[test]
+fn a_task_is_bounded_beside_its_system_prompt() {
+    let mut task = transcript(2);
+    task["system"] = "Be kind.\n".repeat(20_000).into();
+    let first = begun(&task);
+    let reconcile = stepped(&first, &identities(&first));
+    let append = stepped(&reconcile, &plan(0, &[(0, 1)]));
+    assert_eq!(extra(&append)["system"], task["system"]);
+    task["system"] = "x".repeat(600_000).into();
+    let refusal = begin(&task.to_string(), NOW).unwrap_err();
+    assert!(refusal.message.starts_with("`system` must have at most 524288 bytes"), "{refusal}");
+    task["system"] = json!("Be kind.");
+    task["family"] = "f".repeat(17_000).into();
+    let refusal = begin(&task.to_string(), NOW).unwrap_err();
+    assert!(refusal.message.contains("at most 16384 bytes beside `system`"), "{refusal}");
 }
 
 #[test]
