@@ -110,6 +110,10 @@ export declare class Conversation {
   readonly calibrate: OfConversation<Engine["calibrate"]>;
   /** As `Engine.focus`. */
   readonly focus: OfConversation<Engine["focus"]>;
+  /** As `Engine.rewind`. */
+  readonly rewind: OfConversation<Engine["rewind"]>;
+  /** As `Engine.pop`. */
+  readonly pop: OfConversation<Engine["pop"]>;
   /** As `Engine.usage`. */
   readonly usage: OfConversation<Engine["usage"]>;
   /** As `Engine.check`. */

@@ -54,6 +54,7 @@ import type {
   MessageRangeOptions,
   NewSessionAnswer,
   NewSessionOptions,
+  PopOptions,
   QuestionOptions,
   QuestionPlan,
   ReadDialect,
@@ -61,6 +62,8 @@ import type {
   ResetAnswer,
   ResetOptions,
   ResummarizeOptions,
+  RewindAnswer,
+  RewindOptions,
   StoreStatus,
   StoredMessage,
   SummaryPrompt,
@@ -192,7 +195,7 @@ export interface Engine {
    */
   maintain(conversation: string, options: CompactOptions): Promise<MaintainReport>;
   /**
-   * Makes provisional summaries again, also those that the model was asked for again in vain.
+   * Makes provisional summaries again, even if the model was asked for them in vain before.
    *
    * @example
    * ```js
@@ -477,6 +480,27 @@ export interface Engine {
    * ```
    */
   focus(conversation: string, options?: FocusOptions): Promise<FocusAnswer>;
+  /**
+   * Sets aside the messages after the seq `to`, or the newest `units`. They stay stored, and are in
+   * no context. If `to` was set aside, its branch comes back.
+   *
+   * @example
+   * ```js
+   * assert.equal((await lcm.rewind("chat", { to: 62 })).setAside, 2);
+   * assert.equal((await lcm.rewind("chat", { to: 64 })).restored, 2);
+   * ```
+   */
+  rewind(conversation: string, options: RewindOptions): Promise<RewindAnswer>;
+  /**
+   * Sets aside the newest message, or the newest call with its results, and returns it.
+   *
+   * @example
+   * ```js
+   * const popped = await lcm.pop("chat");
+   * assert.equal(popped.seqLast, 64 - popped.setAside);
+   * ```
+   */
+  pop(conversation: string, options?: PopOptions): Promise<RewindAnswer>;
   /**
    * Reports the usage of one answer of a model; resolves to the sums so far.
    *

@@ -210,8 +210,8 @@ export interface OpenOptions {
   /** Ends every call that asks a model, as the `signal` of the call itself does. */
   signal?: AbortSignal;
   /**
-   * Listener that is told what happens: messages stored, models called, summaries made and rejected.
-   * It is not waited for, and a listener that fails breaks nothing.
+   * Listener of events: messages stored, models called, summaries made and rejected. No call waits
+   * for the listener, and a listener that fails breaks nothing.
    */
   onEvent?: (event: StoreEvent) => unknown;
   /**

@@ -1,7 +1,7 @@
 """Events as spans of OpenTelemetry: `open(..., on_event=trace_events(tracer, "openai"))`.
 
-The names are those of its conventions for generative AI, which have no name for what a summary or a
-list of messages is: these are `lcm.` and the member of the event. Needs `opentelemetry-api`.
+The names are those of its conventions for generative AI. What the conventions do not name, such as
+a summary, is `lcm.` with the member of the event. Needs `opentelemetry-api`.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def text(value: Any, where: str) -> str:
 
 
 def is_json_object(text: Any) -> bool:
-    """Whether a text is that of a JSON object."""
+    """Returns whether a text is a JSON object."""
     try:
         return isinstance(json.loads(text), dict)
     except (TypeError, ValueError):

@@ -145,7 +145,7 @@ def answer(turn: int, step: int, results: list[str]) -> tuple[str | None, list]:
 
 
 def fenced(prompt: str, tag: str) -> str:
-    """What stands in an element of a prompt: what is quoted in it never holds its tags."""
+    """Returns the text in an element of a prompt; the quoted material never has the tags."""
     found = re.search(rf"^<{tag}>\n(.*?)\n</{tag}>$", prompt, re.S | re.M)
     if not found:
         raise Broken(f"there is no <{tag}> in the prompt")

@@ -13,7 +13,7 @@ import script
 
 TURNS = 60
 RESTART = 30
-"""Turns that the first process leads; a second one leads the others."""
+"""Turns of the first process; a second process continues."""
 BUDGET = 6_000
 """Tokens of the context that each program asks for."""
 
@@ -27,7 +27,7 @@ SAID = ["yes" if is_short(turn) else script.said(turn) for turn in range(TURNS)]
 
 
 def answer(turn: int, step: int, results: list[str]) -> tuple[str | None, list]:
-    """What the model says: a text or none, and calls of `read_file` as (name, arguments)."""
+    """Returns what the model says: a text or `None`, and calls as (name, arguments)."""
     return ("Done.", []) if is_short(turn) else script.answer(turn, step, results)
 
 

@@ -1,7 +1,7 @@
-"""A local server that speaks for the model in an integration, and refuses what a provider refuses.
+"""A local server that answers as the model of an integration, and refuses what a provider refuses.
 
-It knows the turn: what the user said last must be what the script says there. The first part of a
-path names a run, of which `GET /RUN/report` tells what was said and what was refused. Prints its
+It counts turns: the last words of the user must be those of the script in this turn. The first part
+of a path names a run; `GET /RUN/report` returns what was said and refused in the run. Prints its
 port and serves until it is killed.
 """
 
@@ -18,16 +18,16 @@ import script
 import server as loops
 
 CHARACTERS_MAX = 5 * play.BUDGET
-"""Of all texts of a request."""
+"""Most characters of all texts of a request."""
 
 
-def leaves(value: Any) -> Iterator[str]:
-    """All texts of a JSON value."""
+def list_texts(value: Any) -> Iterator[str]:
+    """Yields all texts of a JSON value."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, (list, dict)):
         for inner in value.values() if isinstance(value, dict) else value:
-            yield from leaves(inner)
+            yield from list_texts(inner)
 
 
 class Chat(loops.OpenAi):
@@ -113,7 +113,7 @@ class Gemini:
     def results(contents: list[Any]) -> list[str]:
         """What the tools answered at the end."""
         parts = [part.get("functionResponse") for part in contents[-1]["parts"]]
-        return ["\n".join(leaves(answer["response"])) for answer in parts if answer]
+        return ["\n".join(list_texts(answer["response"])) for answer in parts if answer]
 
     @staticmethod
     def answer(name: str, text: str | None, calls: list[Any], size: int) -> dict[str, Any]:
@@ -146,19 +146,19 @@ INTERFACES = {
 
 
 class Run:
-    """One integration: how far it is, what was said, and what was wrong."""
+    """One integration: its turn, what was said, and what was refused."""
 
     def __init__(self) -> None:
         self.turn = self.step = self.characters_most = self.summarised = 0
         self.texts: list[str] = []
         """What user, model and tools said, in order."""
         self.ids: list[str] = []
-        """Ids of calls, of one answer together, and then those of their results."""
+        """Ids of the calls of an answer, and then those of their results, in order."""
         self.due: list[str] = []
         self.refused: list[str] = []
 
-    def hear(self, api: Any, shown: list[Any]) -> list[str]:
-        """Notes what is new in a request, and returns the results of tools in it."""
+    def record_request(self, api: Any, shown: list[Any]) -> list[str]:
+        """Records what is new in a request, and returns the results of tools in it."""
         said = [text for one in shown for text in api.texts(one)]
         expected = play.SAID[self.turn]
         if not said or said[-1] != expected:
@@ -168,25 +168,25 @@ class Run:
             raise script.Broken(f"{len(results)} results for {self.due}")
         self.texts += [expected] if self.step == 0 else results
         self.ids += self.due
-        characters = sum(map(len, leaves(shown)))
+        characters = sum(map(len, list_texts(shown)))
         if characters > CHARACTERS_MAX:
             raise rules.Refused(f"prompt is too long: {characters} > {CHARACTERS_MAX} characters")
         self.characters_most = max(self.characters_most, characters)
         self.summarised += "<summary" in json.dumps(shown)
         return results
 
-    def speak(self, api: Any, body: dict[str, Any]) -> dict[str, Any]:
+    def answer_request(self, api: Any, body: dict[str, Any]) -> dict[str, Any]:
         """Answers a request that the rules allow."""
         if self.turn == play.TURNS:
             raise script.Broken("all turns were led")
         shown = api.shown(body)
-        text, calls = play.answer(self.turn, self.step, self.hear(api, shown))
+        text, calls = play.answer(self.turn, self.step, self.record_request(api, shown))
         name = f"{self.turn:03}_{self.step}"
         self.texts += [text] if text else []
         self.due = [f"call_{name}_{at}" for at in range(len(calls))]
         self.ids += self.due
         self.turn, self.step = (self.turn, self.step + 1) if calls else (self.turn + 1, 0)
-        return api.answer(name, text, calls, sum(map(len, leaves(shown))))
+        return api.answer(name, text, calls, sum(map(len, list_texts(shown))))
 
 
 RUNS: dict[str, Run] = {}
@@ -196,7 +196,7 @@ class Handler(loops.Handler):
     """One connection."""
 
     def do_GET(self) -> None:
-        """Tells what a run did."""
+        """Returns the report of a run."""
         self.reply(200, vars(RUNS[self.path.split("/")[1]]))
 
     def do_POST(self) -> None:
@@ -206,7 +206,7 @@ class Handler(loops.Handler):
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         try:
             api.check(self.headers, body)
-            self.reply(200, run.speak(api, body))
+            self.reply(200, run.answer_request(api, body))
         except (rules.Refused, script.Broken) as error:
             run.refused.append(f"turn {run.turn}: {error}")
             self.reply(400, api.error(str(error)))

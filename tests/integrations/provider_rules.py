@@ -1,6 +1,7 @@
 """What the Responses interface of OpenAI and `generateContent` of Gemini refuse.
 
-As `rules.py` of the agent loop: written from the providers' documentation, not from the engine.
+The rules follow the documentation of the providers and not the engine, as in `rules.py` of the
+agent loop.
 """
 
 import base64
@@ -148,17 +149,17 @@ def gemini(headers: Any, body: dict[str, Any]) -> None:
 
 
 def is_said(content: dict[str, Any]) -> bool:
-    """Whether a content begins a turn: what the user said, no response."""
+    """Returns whether a content begins a turn: a text of the user, and no response."""
     return content["role"] == "user" and any("text" in part for part in content["parts"])
 
 
 def signature(id: str) -> bytes:
-    """The signature that the model gives a call; its base64 has both special characters."""
+    """Returns the signature of a call; its base64 has both special characters."""
     return b"\xfb\xef\xff" + id.encode()
 
 
 def is_signed(part: dict[str, Any]) -> bool:
-    """Whether a call has its signature, in either alphabet of base64."""
+    """Returns whether a call has its signature, in either alphabet of base64."""
     signed = base64.urlsafe_b64decode(part.get("thoughtSignature", "").translate(URL_SAFE))
     return signed == signature(part["functionCall"]["id"])
 

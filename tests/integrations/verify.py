@@ -1,7 +1,7 @@
-"""One line about an integration: verify.py PORT RUN STORE TENTHS_OF_SECONDS
+"""Prints one line about an integration: verify.py PORT RUN STORE TENTHS_OF_SECONDS
 
-Asks the engine what it stored, and fails unless it is what was said: every text and every id of a
-call as often and in the order in which it was said, and no message beside.
+Fails unless the engine stored what was said: every text and every id of a call, as often and in the
+order in which it was said, and no other message.
 """
 
 import json
@@ -11,17 +11,17 @@ from typing import Any
 from urllib.request import urlopen
 
 import play
-from provider import leaves
+from provider import list_texts
 
 
-def known(said: list[str], message: str) -> list[str]:
-    """What a stored message has of what was said."""
+def find_said(said: list[str], message: str) -> list[str]:
+    """Returns the texts of a stored message that were said."""
     wanted = set(said)
-    return [leaf for leaf in leaves(json.loads(message)) if leaf in wanted]
+    return [leaf for leaf in list_texts(json.loads(message)) if leaf in wanted]
 
 
-def compare(kind: str, said: list[str], stored: list[str]) -> Iterator[str]:
-    """Yields the first difference of two lists."""
+def find_difference(kind: str, said: list[str], stored: list[str]) -> Iterator[str]:
+    """Yields the first difference between two lists, or nothing."""
     pairs = zip([*said, None], [*stored, None], strict=False)
     at = next((at for at, (one, other) in enumerate(pairs) if one != other), None)
     if at is not None:
@@ -30,16 +30,16 @@ def compare(kind: str, said: list[str], stored: list[str]) -> Iterator[str]:
 
 
 def find_faults(did: dict[str, Any], messages: list[str]) -> Iterator[str]:
-    """Yields what is wrong with the messages that a store has after a run."""
+    """Yields the faults of a run and of the messages that it stored."""
     yield from did["refused"]
     texts, ids = did["texts"], did["ids"]
-    stored = [one for message in messages for one in known(texts, message)]
-    yield from compare("texts", texts, stored)
+    stored = [one for message in messages for one in find_said(texts, message)]
+    yield from find_difference("texts", texts, stored)
     # A message may have one id under two names; a call and its result are two messages.
-    stored = [one for message in messages for one in dict.fromkeys(known(ids, message))]
-    yield from compare("ids", ids, stored)
+    stored = [one for message in messages for one in dict.fromkeys(find_said(ids, message))]
+    yield from find_difference("ids", ids, stored)
     for message in messages:
-        if not known(texts + ids, message) and json.loads(message).get("type") != "reasoning":
+        if not find_said(texts + ids, message) and json.loads(message).get("type") != "reasoning":
             yield f"nobody said {message[:300]}"
     if did["turn"] != play.TURNS:
         yield f"{did['turn']} turns of {play.TURNS} were led"
@@ -48,7 +48,7 @@ def find_faults(did: dict[str, Any], messages: list[str]) -> Iterator[str]:
 
 
 def main() -> None:
-    """Prints the line, or what is wrong."""
+    """Prints the line, and fails with the faults if there are any."""
     import lcm_engine
 
     port, run, store, tenths = sys.argv[1:]

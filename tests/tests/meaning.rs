@@ -16,7 +16,7 @@ mod host;
 #[path = "meaning/reach.rs"]
 mod reach;
 
-use host::{CHAT, Host, long, poll, text_of};
+use host::{CHAT, Host, long_message, poll_messages, text_of};
 use lcm_text::types::api::{AppendMode, AppendOptions, Dialect};
 use serde_json::{Value, json};
 
@@ -176,7 +176,7 @@ fn borders_of_messages_do_not_count() {
 fn a_branch_sets_aside_and_comes_back() {
     let mut host = Host::new();
     let chat: Vec<Value> =
-        (0..6).map(|number| long(["user", "assistant"][number % 2], number)).collect();
+        (0..6).map(|number| long_message(["user", "assistant"][number % 2], number)).collect();
     host.append(Dialect::OpenaiChat, &chat);
     let mut edited = chat[..4].to_vec();
     edited.push(json!({"role": "user", "content": "Another question in place of the third one."}));
@@ -184,12 +184,12 @@ fn a_branch_sets_aside_and_comes_back() {
     assert_eq!(receipt.ingested, 1, "{:?}", receipt.warnings);
     assert!(receipt.warnings[0].starts_with("set-aside: "), "{:?}", receipt.warnings);
     assert_eq!(host.context(), edited.iter().map(text_of).collect::<Vec<_>>());
-    edited.push(long("assistant", 7));
+    edited.push(long_message("assistant", 7));
     assert_eq!(host.append(Dialect::OpenaiChat, &edited).ingested, 1);
     host.ensure_sound();
     // The host goes back to what was set aside.
     let mut back = chat.clone();
-    back.push(long("user", 8));
+    back.push(long_message("user", 8));
     let receipt = host.append(Dialect::OpenaiChat, &back);
     assert_eq!(receipt.ingested, 1, "{:?}", receipt.warnings);
     assert_eq!(host.context(), back.iter().map(text_of).collect::<Vec<_>>());
@@ -206,10 +206,10 @@ fn a_branch_sets_aside_and_comes_back() {
 fn nothing_is_set_aside_in_doubt() {
     let mut host = Host::new();
     let chat: Vec<Value> =
-        (0..4).map(|number| long(["user", "assistant"][number % 2], number)).collect();
+        (0..4).map(|number| long_message(["user", "assistant"][number % 2], number)).collect();
     let seen = host.append(Dialect::OpenaiChat, &chat[..2]).seq_seen;
     host.append(Dialect::OpenaiChat, &chat);
-    let other = [chat[0].clone(), chat[1].clone(), long("user", 9)];
+    let other = [chat[0].clone(), chat[1].clone(), long_message("user", 9)];
     for (seen, why) in [(None, "seq_seen"), (Some(seen), "others stored messages")] {
         let mut list = other.to_vec();
         list.push(
@@ -223,7 +223,7 @@ fn nothing_is_set_aside_in_doubt() {
     let short = |text: &str| json!({"role": "user", "content": text});
     let mut host = Host::new();
     host.append(Dialect::OpenaiChat, &[short("hi"), short("hello")]);
-    let receipt = host.append(Dialect::OpenaiChat, &[short("hi"), long("assistant", 1)]);
+    let receipt = host.append(Dialect::OpenaiChat, &[short("hi"), long_message("assistant", 1)]);
     assert_eq!(receipt.ingested, 2, "{:?}", receipt.warnings);
     assert_eq!(host.context().len(), 4);
 }
@@ -232,18 +232,18 @@ fn nothing_is_set_aside_in_doubt() {
 #[test]
 fn short_lists_are_told_apart() {
     let mut host = Host::new();
-    let poll = long("user", 1);
+    let poll = long_message("user", 1);
     for count in 1..=3 {
         host.append(Dialect::OpenaiChat, std::slice::from_ref(&poll));
         assert_eq!(host.stored().len(), count);
     }
-    let chat: Vec<Value> = (2..8).map(|number| long("user", number)).collect();
+    let chat: Vec<Value> = (2..8).map(|number| long_message("user", number)).collect();
     host.append(Dialect::OpenaiChat, &chat);
     let receipt = host.append(Dialect::OpenaiChat, &chat[3..]);
     assert_eq!(receipt.ingested, 0);
     assert!(receipt.warnings[0].starts_with("nothing-new: "), "{:?}", receipt.warnings);
     // The newest messages, said again behind something new.
-    let again = [long("user", 20), chat[4].clone(), chat[5].clone()];
+    let again = [long_message("user", 20), chat[4].clone(), chat[5].clone()];
     assert_eq!(host.append(Dialect::OpenaiChat, &again).ingested, 3);
 }
 
@@ -251,7 +251,7 @@ fn short_lists_are_told_apart() {
 #[test]
 fn polls_are_never_taken_for_one() {
     let mut host = Host::new();
-    let polls: Vec<Value> = (0..12).flat_map(poll).collect();
+    let polls: Vec<Value> = (0..12).flat_map(poll_messages).collect();
     for window in polls.chunks(4) {
         assert_eq!(host.append(Dialect::OpenaiChat, window).ingested, 4, "{:?}", host.warnings);
     }
@@ -268,7 +268,7 @@ fn polls_are_never_taken_for_one() {
 fn mode_new_begins_a_list_anew() {
     let mut host = Host::new();
     let chat: Vec<Value> =
-        (0..4).map(|number| long(["user", "assistant"][number % 2], number)).collect();
+        (0..4).map(|number| long_message(["user", "assistant"][number % 2], number)).collect();
     host.append(Dialect::OpenaiChat, &chat);
     let options = AppendOptions {
         append_mode: AppendMode::New,
@@ -284,13 +284,13 @@ fn mode_new_begins_a_list_anew() {
         .expect("an append");
     assert_eq!((receipt.ingested, receipt.seq_seen), (2, 6));
     host.seen = receipt.seq_seen;
-    let next = [chat[0].clone(), chat[1].clone(), long("user", 9)];
+    let next = [chat[0].clone(), chat[1].clone(), long_message("user", 9)];
     let receipt = host.append(Dialect::OpenaiChat, &next);
     assert_eq!((receipt.ingested, &receipt.warnings[..]), (1, &[][..]));
     // The whole of both lists is the longer match.
     let mut both = chat.clone();
     both.extend(next);
-    both.push(long("assistant", 10));
+    both.push(long_message("assistant", 10));
     let receipt = host.append(Dialect::OpenaiChat, &both);
     assert_eq!((receipt.ingested, &receipt.warnings[..]), (1, &[][..]));
     assert_eq!(host.context().len(), 8);
@@ -302,7 +302,7 @@ fn mode_new_begins_a_list_anew() {
 fn what_a_list_has_is_never_hidden() {
     for with_ids in [false, true] {
         let say = |role: &str, number: usize| {
-            let mut message = long(role, number);
+            let mut message = long_message(role, number);
             if with_ids {
                 message["id"] = json!(format!("m{number}"));
             }
@@ -343,11 +343,11 @@ fn what_a_list_has_is_never_hidden() {
 #[test]
 fn a_streamed_answer_grows() {
     let mut host = Host::new();
-    let question = long("user", 1);
-    let answer = long("assistant", 2);
+    let question = long_message("user", 1);
+    let answer = long_message("assistant", 2);
     let half = json!({"role": "assistant", "content": text_of(&answer)[..12]});
-    host.append(Dialect::OpenaiChat, &[long("assistant", 0), question.clone(), half]);
-    let whole = [long("assistant", 0), question, answer];
+    host.append(Dialect::OpenaiChat, &[long_message("assistant", 0), question.clone(), half]);
+    let whole = [long_message("assistant", 0), question, answer];
     let receipt = host.append_seen(Dialect::OpenaiChat, &whole, None);
     assert!(receipt.warnings[0].starts_with("revision: "), "{:?}", receipt.warnings);
     assert_eq!(host.context(), whole.iter().map(text_of).collect::<Vec<_>>());
@@ -360,10 +360,10 @@ fn a_streamed_answer_grows() {
 fn a_receipt_says_what_the_caller_saw() {
     let mut host = Host::new();
     let start: Vec<Value> =
-        (0..4).map(|number| long(["user", "assistant"][number % 2], number)).collect();
+        (0..4).map(|number| long_message(["user", "assistant"][number % 2], number)).collect();
     let of = |host: &mut Host, numbers: &[usize], seen: Option<u64>| {
         let mut list = start.clone();
-        list.extend(numbers.iter().map(|number| long("user", *number)));
+        list.extend(numbers.iter().map(|number| long_message("user", *number)));
         let receipt = host.append_seen(Dialect::OpenaiChat, &list, seen);
         (receipt.ingested, receipt.seq_seen)
     };
@@ -386,8 +386,10 @@ fn a_receipt_says_what_the_caller_saw() {
 fn a_list_that_goes_back_twice_is_known_again() {
     let mut host = Host::new();
     let of = |names: &[usize]| {
-        let mut list = vec![long("user", 0), long("assistant", 1)];
-        list.extend(names.iter().map(|number| long(["user", "assistant"][number % 2], *number)));
+        let mut list = vec![long_message("user", 0), long_message("assistant", 1)];
+        list.extend(
+            names.iter().map(|number| long_message(["user", "assistant"][number % 2], *number)),
+        );
         list
     };
     for names in [&[10, 11, 12][..], &[20], &[10], &[10, 11, 12], &[10, 11, 14]] {
@@ -403,15 +405,18 @@ fn a_list_that_goes_back_twice_is_known_again() {
 #[test]
 fn a_result_that_was_pending_is_filled_in() {
     let mut host = Host::new();
-    let [call, result] = poll(1);
+    let [call, result] = poll_messages(1);
     let result = |text: &str| {
         let mut result = result.clone();
         result["content"] = json!(text);
         result
     };
-    host.append(Dialect::OpenaiChat, &[long("user", 1), call.clone(), result("pending")]);
+    host.append(Dialect::OpenaiChat, &[long_message("user", 1), call.clone(), result("pending")]);
     let rows = result("finished: twelve rows of the table");
-    host.append(Dialect::OpenaiChat, &[long("user", 1), call, rows, long("assistant", 2)]);
+    host.append(
+        Dialect::OpenaiChat,
+        &[long_message("user", 1), call, rows, long_message("assistant", 2)],
+    );
     assert!(host.context().contains(&"finished: twelve rows of the table".to_owned()));
     assert!(!host.context().contains(&"pending".to_owned()), "{:?}", host.context());
     host.ensure_sound();

@@ -31,14 +31,14 @@ fn number(name: &str) -> Option<u64> {
 fn after_the_model_is_back_nothing_stays_provisional() {
     let mut figures = Figures::default();
     if let Some(seed) = number("LCM_SEED") {
-        life::lead(seed, &mut figures);
+        life::lead_life(seed, &mut figures);
         println!("{figures:?}");
         return;
     }
     for seed in 0..number("LCM_LIVES").unwrap_or(LIVES) {
         let outcome = std::panic::catch_unwind(|| {
             let mut figures = Figures::default();
-            life::lead(seed, &mut figures);
+            life::lead_life(seed, &mut figures);
             figures
         });
         match outcome {

@@ -8,8 +8,8 @@
 //! The slot of system messages over whole conversations: lists with a system prompt, or with one
 //! beside them, in several dialects, with changes at random turns and compaction after each.
 //!
-//! The newest prompt is in every context, none is in a summary or among the messages, and each is
-//! stored once, in an export too.
+//! The newest prompt is in every context, no prompt is in a summary or among the messages, and each
+//! prompt is stored once, also in an export.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 
 const CHAT: &str = "c";
 const TURNS: u64 = 200;
-/// Marks every prompt, and stands in no message.
+/// A word of every prompt that no message has.
 const MARK: &str = "zqprompt";
 
 /// How a host hands its prompt over.
@@ -53,7 +53,7 @@ impl Host {
     }
 
     /// A message of the dialect.
-    fn message(&self, role: &str, text: &str) -> Value {
+    fn build_message(&self, role: &str, text: &str) -> Value {
         match self.dialect {
             Dialect::Gemini if role == "assistant" => {
                 json!({"role": "model", "parts": [{"text": text}]})
@@ -157,7 +157,7 @@ impl Host {
         }
     }
 
-    fn status(&mut self) -> Value {
+    fn read_status(&mut self) -> Value {
         self.store.begin_call();
         let status = self.engine.status(&mut self.store, Some(CHAT), self.now).expect("a status");
         serde_json::from_str(&status).unwrap()
@@ -217,13 +217,13 @@ impl Host {
 }
 
 /// A prompt of `words` words for one version.
-fn prompt(version: u64, words: u64) -> String {
+fn build_prompt(version: u64, words: u64) -> String {
     let words: Vec<String> = (0..words).map(|word| format!("rule{}", word % 97)).collect();
     format!("{MARK} clock {version} of {}.", words.join(" "))
 }
 
 /// Runs one life of a conversation.
-fn live(dialect: Dialect, way: Way, seed: u64) {
+fn lead_life(dialect: Dialect, way: Way, seed: u64) {
     let mut random = Random::new(seed);
     let mut host = Host::new(dialect);
     let budget = 6_000;
@@ -236,13 +236,13 @@ fn live(dialect: Dialect, way: Way, seed: u64) {
             version += 1;
             words = if random.between(0, 2) == 0 { random.between(0, 1_599) } else { words };
         }
-        let text = prompt(version, words);
+        let text = build_prompt(version, words);
         versions.insert(text.clone());
         let filler = "about the parcel and the hall ".repeat(1 + random.between(0, 7) as usize);
-        said.push(host.message("user", &format!("Question {turn} {filler}?")));
+        said.push(host.build_message("user", &format!("Question {turn} {filler}?")));
         if turn % 5 == 3 {
             // A reminder in mid-conversation is a message.
-            said.push(host.message("system", &format!("Reminder {turn} {filler}.")));
+            said.push(host.build_message("system", &format!("Reminder {turn} {filler}.")));
         }
         let mut list = match way {
             Way::Window => said[said.len().saturating_sub(24)..].to_vec(),
@@ -250,7 +250,7 @@ fn live(dialect: Dialect, way: Way, seed: u64) {
         };
         let system = match (way, dialect) {
             (Way::Leading | Way::Window, _) => {
-                list.insert(0, host.message("system", &text));
+                list.insert(0, host.build_message("system", &text));
                 None
             }
             (Way::Text, _) => Some(json!(text)),
@@ -263,9 +263,9 @@ fn live(dialect: Dialect, way: Way, seed: u64) {
         assert_eq!(system.as_deref(), Some(&*text), "{dialect:?} {way:?} {seed} turn {turn}");
         assert!(!messages.contains(MARK), "{dialect:?} {way:?} {seed} turn {turn}");
         assert!(tokens <= budget, "{tokens} of {budget}");
-        said.push(host.message("assistant", &format!("Answer {turn}: {filler}.")));
+        said.push(host.build_message("assistant", &format!("Answer {turn}: {filler}.")));
     }
-    let status = host.status();
+    let status = host.read_status();
     let about = format!("{dialect:?} {way:?} {seed}");
     assert_eq!(status["system"]["versions"], versions.len(), "{about}");
     // The last answer is not handed over yet.
@@ -278,11 +278,11 @@ fn live(dialect: Dialect, way: Way, seed: u64) {
     copy.import(&lines);
     copy.ensure_sound();
     assert_eq!(copy.logical_digest(), host.logical_digest(), "{about}");
-    assert_eq!(copy.status()["system"], host.status()["system"], "{about}");
+    assert_eq!(copy.read_status()["system"], host.read_status()["system"], "{about}");
     // A repeated import changes nothing.
-    let before = copy.status()["revision"].clone();
+    let before = copy.read_status()["revision"].clone();
     copy.import(&lines);
-    assert_eq!(copy.status()["revision"], before, "{about}");
+    assert_eq!(copy.read_status()["revision"], before, "{about}");
 }
 
 #[test]
@@ -291,7 +291,7 @@ fn the_newest_prompt_is_in_every_context_and_in_no_summary() {
     let ways = [Way::Leading, Way::Window, Way::Text, Way::Blocks];
     for (number, dialect) in dialects.into_iter().enumerate() {
         for (place, way) in ways.into_iter().enumerate() {
-            live(dialect, way, (number * ways.len() + place) as u64 + 1);
+            lead_life(dialect, way, (number * ways.len() + place) as u64 + 1);
         }
     }
 }
@@ -324,7 +324,7 @@ fn a_prompt_of_any_size_is_a_version() {
                 assert_eq!(shown, said, "{bytes} bytes, {parts} parts");
             }
             host.ensure_sound();
-            assert_eq!(host.status()["system"]["versions"], 3);
+            assert_eq!(host.read_status()["system"]["versions"], 3);
             let lines = host.export();
             let mut copy = Host::new(Dialect::OpenaiChat);
             copy.import(&lines);
@@ -359,7 +359,7 @@ fn a_clock_costs_what_it_changes() {
     for turn in 1..=90 {
         append(&mut host, turn);
     }
-    assert_eq!(host.status()["system"]["versions"], 91);
+    assert_eq!(host.read_status()["system"]["versions"], 91);
     let more = bytes(&host) - first;
     assert!(more < 90 * 300, "{more} bytes for 90 versions after {first}");
 }

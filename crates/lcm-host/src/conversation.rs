@@ -235,13 +235,13 @@ impl Conversation {
         Ok(receipt)
     }
 
-    /// Sets aside the messages after the seq `to`, which stays; 0: all messages. A set-aside
-    /// message comes back, with those that lead to it.
+    /// Sets aside the messages after the one with seq `to`; 0: all messages. If the message `to`
+    /// was itself set aside, it comes back, with the messages that lead to it.
     ///
     /// # Errors
     ///
-    /// - `invalid-input`: no such message, or a summary covers what would be set aside.
-    /// - `conflict`: others stored messages that the caller of this handle did not see.
+    /// - `invalid-input`: there is no such message, or a summary covers a message to set aside.
+    /// - `conflict`: another caller stored messages that the caller of this handle did not see.
     /// - errors of the component.
     pub fn rewind(&self, to: u64) -> Result<RewindAnswer> {
         self.call_rewind(RewindArguments { to: Some(to), ..RewindArguments::default() })

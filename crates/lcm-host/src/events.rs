@@ -1,7 +1,7 @@
 //! Events of the component and of this host as events of `tracing`, with the target `lcm`.
 //!
 //! In: an event as `schema/events.json` describes it. Out: an event whose fields are its members.
-//! `model-called` has no field `conversation`: it belongs to the span of its task, which has.
+//! `model-called` has no field `conversation`; the span of its task has the field.
 
 use std::panic::{self, AssertUnwindSafe};
 
@@ -14,7 +14,7 @@ use crate::{
     types::{CompletionRequest, CompletionResult},
 };
 
-/// Emits an event at a level, which must be constant.
+/// Emits an event at a level. `tracing` requires a constant level and constant names of fields.
 macro_rules! emit {
     ($level:expr, $event:expr) => {{
         let event = $event;
@@ -62,13 +62,15 @@ macro_rules! emit {
     }};
 }
 
-/// Emits an event. A subscriber that panics breaks nothing: the messages are stored by then.
-pub(crate) fn trace(event: &Value) {
-    // The hook of panics has printed it.
+/// Emits an event. A panic of the subscriber does not reach the caller: what the event reports has
+/// happened.
+pub(crate) fn emit_event(event: &Value) {
+    // The panic hook has printed the panic.
     let _ = panic::catch_unwind(AssertUnwindSafe(|| emit_at_level(event)));
 }
 
-/// Emits what needs a person as a warning, routine for debugging, the rest as information.
+/// Emits an event at its level: a warning if a person should know, a debug event if the event is
+/// routine, else an information.
 fn emit_at_level(event: &Value) {
     let has_failed = event.get("error").is_some_and(Value::is_string)
         || event.get("failures").and_then(Value::as_u64).is_some_and(|failures| failures > 0);
@@ -83,14 +85,14 @@ fn emit_at_level(event: &Value) {
 }
 
 /// Emits the event of a call that is repeated after a conflict.
-pub(crate) fn trace_repeat(call: &str, arguments: &Value, attempt: u32) {
+pub(crate) fn emit_repeated_call(call: &str, arguments: &Value, attempt: u32) {
     let conversation = arguments.get("conversation").and_then(Value::as_str).unwrap_or_default();
-    trace(&json!({"kind": "conflict-repeated", "conversation": conversation, "call": call,
+    emit_event(&json!({"kind": "conflict-repeated", "conversation": conversation, "call": call,
         "attempt": attempt}));
 }
 
-/// Enters the span of a task of `wit/drive.wit`, whose events belong to it.
-pub(crate) fn enter_task(task: &Value) -> EnteredSpan {
+/// Enters the span of a task of `wit/drive.wit`; the events of the task belong to the span.
+pub(crate) fn enter_task_span(task: &Value) -> EnteredSpan {
     let member = |name: &str| task.get(name).and_then(Value::as_str);
     enter_span(member("task").unwrap_or_default(), member("conversation").unwrap_or_default())
 }
@@ -101,12 +103,13 @@ pub(crate) fn enter_span(task: &str, conversation: &str) -> EnteredSpan {
 }
 
 /// Returns the span of the task that the thread works on.
-pub(crate) fn current_task() -> Span {
+pub(crate) fn current_span() -> Span {
     Span::current()
 }
 
-/// Emits the event of one call of a model; none if the component made the text itself.
-pub(crate) fn trace_call(
+/// Emits the event of one call of a model, unless the component made the text. `ms`: duration of
+/// the call.
+pub(crate) fn emit_model_call(
     request: &CompletionRequest,
     attempt: u32,
     answer: &CompletionResult,
@@ -117,7 +120,7 @@ pub(crate) fn trace_call(
         CompletionResult::Done(done) => (Some(done), None),
         CompletionResult::Failed(failed) => (None, Some(failed)),
     };
-    trace(&json!({
+    emit_event(&json!({
         "kind": "model-called",
         "purpose": purpose_name(request.purpose),
         "attempt": attempt,

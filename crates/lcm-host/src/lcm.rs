@@ -243,7 +243,7 @@ impl Lcm {
             match result {
                 Err(failure) if failure.error.code == Code::Conflict && repeats < repeats_max => {
                     repeats += 1;
-                    events::trace_repeat(function, &arguments(), repeats);
+                    events::emit_repeated_call(function, &arguments(), repeats);
                     std::thread::sleep(pause(repeats));
                 }
                 Ok(value) => {

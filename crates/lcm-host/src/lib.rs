@@ -36,9 +36,9 @@
 //!
 //! # Events
 //!
-//! What happens is told to [`tracing`] under the target `lcm`: messages stored, models called,
+//! The library emits events of [`tracing`] with the target `lcm`: messages stored, models called,
 //! summaries made and rejected. `docs/events.md` lists the kinds. Each task is a span with its
-//! `conversation`, to which the calls of models belong.
+//! `conversation`; the calls of models belong to the span.
 //!
 //! # Stores
 //!

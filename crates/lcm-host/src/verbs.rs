@@ -101,12 +101,13 @@ impl Lcm {
     }
 
     /// Makes provisional summaries again: `summary_ids`, or with `None` all, also those that the
-    /// model was asked for again in vain. Mode, target and observed tokens of the options do not
-    /// matter.
+    /// model was asked for again in vain. Mode, target and observed tokens of the options have no
+    /// effect.
     ///
     /// # Errors
     ///
-    /// - `not-found`, `invalid-input`: no such summary, or it is not provisional.
+    /// - `not-found`: there is no such summary.
+    /// - `invalid-input`: a summary is not provisional, or was made again.
     /// - errors of [`Lcm::compact`].
     pub fn resummarize(
         &self,

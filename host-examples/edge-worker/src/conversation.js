@@ -14,7 +14,7 @@ const MAINTAIN_OPTIONS = ["budget", "model", "observedTokens"];
 /** An engine that has an instance, and so a configuration that is right. */
 async function opened(storage, env) {
   const store = durableStore(storage);
-  // The lines of the console are the logs of a worker.
+  // A worker logs what it writes to the console.
   const onEvent = (event) => console.log(JSON.stringify(event));
   const lcm = await open({ store, complete: completeOf(env), environment: env, onEvent });
   return lcm.version && lcm;
@@ -52,7 +52,7 @@ export class Conversation extends DurableObject {
     return answered(request, lcm, { later, forget: () => this.#forget() });
   }
 
-  /** Has what a turn put off, or a model failed at, done when nobody waits. */
+  /** Sets the alarm, which does what a turn deferred and what a model failed at. */
   async #later(options) {
     const given = Object.entries(options).filter(([name]) => MAINTAIN_OPTIONS.includes(name));
     await this.ctx.storage.put(MAINTAIN, Object.fromEntries(given));

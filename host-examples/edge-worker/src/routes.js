@@ -14,6 +14,7 @@
 //   GET  evaluate?budget=N        whether room has to be made
 //   POST compact?budget=N, maintain?budget=N
 //   POST resummarize?budget=N     makes summaries again that a failing model left provisional
+//   POST rewind                   sets aside the newest messages: {"to"} or {"units"}
 //   GET  messages?seqFirst=N&seqLast=M  the original texts
 //   GET  status, check, digest
 //   DELETE /conversations/ID      deletes the conversation with all its records
@@ -43,8 +44,8 @@ const STATUS = {
 async function turn({ lcm, later, request, url }) {
   const options = queryOf(url);
   const done = await lcm.turn(ID, await linesOf(request), options);
-  const isMadeAgain = done.compacted?.passes.some((pass) => pass.provisional);
-  if (done.deferred || done.failure || isMadeAgain) await later(options);
+  const isProvisional = done.compacted?.passes.some((pass) => pass.provisional);
+  if (done.deferred || done.failure || isProvisional) await later(options);
   return done;
 }
 

@@ -154,8 +154,8 @@ function attemptsOf(models, request) {
 /**
  * Returns a function that answers requests with the models of their purpose (see `modelsOf`), each
  * a fallback of the model before, and then with the fallback models of the configuration. `judge`
- * resolves to why the next model should be asked after an answer, or to nothing; without a better
- * answer the first one counts.
+ * resolves to the reason to ask the next model after an answer, or to nothing. Without a better
+ * answer, the function resolves to the first one.
  *
  * The function resolves to `{result, exhausted, calls}`; `result` is null when `signal` was aborted
  * before an answer. After every model is exhausted, no model is asked again. It rejects with

@@ -163,9 +163,9 @@ export class Engine {
   }
 
   /**
-   * Makes provisional summaries again: `summaryIds`, or all; also those that the model was asked for
-   * again in vain. A provisional summary has no text of the configured model, because the model
-   * failed; `compact` and `maintain` make it again, too.
+   * Makes provisional summaries again: `summaryIds`, or all, even if the model was asked for them
+   * in vain before. The configured model failed to write the text of a provisional summary, or of
+   * its source. `compact` and `maintain` make it again, too.
    */
   async resummarize(conversation, options) {
     return mapCall("resummarize", options, (given) => {
@@ -417,7 +417,7 @@ export class Engine {
 
   /**
    * Sets aside the newest messages: those after the seq `to`, or the newest `units`. They stay
-   * stored, and are in no context. `to` a set-aside message brings its branch back.
+   * stored, and are in no context. If `to` was set aside, its branch comes back.
    */
   async rewind(conversation, options) {
     return this.#command("rewind", conversation, options);

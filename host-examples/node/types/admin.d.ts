@@ -58,10 +58,7 @@ export interface ConversationStatus {
   revision: number;
   /** Number of messages. */
   messages: number;
-  /**
-   * Number of summaries that no configured model made, or made from such, and that will be made
-   * again.
-   */
+  /** Number of provisional summaries that will be made again. */
   provisional: number;
   /** Estimated tokens of all messages. */
   messageTokens: number;

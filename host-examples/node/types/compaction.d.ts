@@ -107,8 +107,8 @@ export interface CompactionPass {
   /** Whether the text was cut to its token limit. */
   capped: boolean;
   /**
-   * Whether the summary is provisional: no configured model gave its text, or that of a source. A
-   * later compaction makes it again.
+   * Whether the summary is provisional: the configured model did not write its text, or that of a
+   * source. A later compaction makes it again.
    */
   provisional: boolean;
   /** Id of the provisional summary that was made again as this one; null: none was. */

@@ -26,8 +26,8 @@ export type StoreEvent =
 export type SkipReason = "known" | "blank" | "repeated" | "excluded";
 
 /**
- * The rule by which an answer became no summary: the model refused; the answer says nothing; it is
- * not smaller than its sources; it ended at its token limit; the verifier has findings.
+ * The rule that rejected an answer: the model refused; the answer says nothing, is not smaller than
+ * its sources, or ended at its token limit; the verifier has findings.
  */
 export type RejectionRule = "refusal" | "blank" | "too-large" | "cut-off" | "findings";
 
@@ -43,7 +43,10 @@ export interface MessagesStored {
   seqFirst: number;
   /** Position of the last of them, from 1. */
   seqLast: number;
-  /** Number of first messages that are other forms of stored messages, and in no context. */
+  /**
+   * Number of messages, from the first on, that are other forms of stored messages and in no
+   * context.
+   */
   revisions: number;
   /** Estimated tokens of the stored messages. */
   tokens: number;
@@ -126,7 +129,7 @@ export interface SummaryAsked {
   outputTokensMax: number;
 }
 
-/** The answer of a model became no summary. */
+/** The answer of a model was rejected. */
 export interface SummaryRejected {
   /** Kind of the event. */
   kind: "summary-rejected";
@@ -141,13 +144,13 @@ export interface SummaryRejected {
   /** The rule that rejected the answer. */
   rule: RejectionRule;
   /**
-   * The offending words, one line each that starts with what is wrong with them; empty unless
-   * `rule` is `findings`.
+   * The offending words, one line each, which begins with the fault; empty unless `rule` is
+   * `findings`.
    */
   findings: string[];
 }
 
-/** A summary replaced its sources. */
+/** A summary replaced its sources, or a provisional summary. */
 export interface SummaryMade {
   /** Kind of the event. */
   kind: "summary-made";
@@ -166,8 +169,8 @@ export interface SummaryMade {
   /** Whether the text was cut to its token limit. */
   capped: boolean;
   /**
-   * Whether the summary is provisional: no configured model gave its text, or that of a source. A
-   * later compaction makes it again.
+   * Whether the summary is provisional: the configured model did not write its text, or that of a
+   * source. A later compaction makes it again.
    */
   provisional: boolean;
   /** Id of the provisional summary that was made again as this one; null: none was. */
@@ -216,7 +219,7 @@ export interface ConflictRepeated {
   attempt: number;
 }
 
-/** Compaction was deferred, an attempt to catch up failed, or it was caught up. */
+/** Compaction was deferred, an attempt at it failed, or it was done. */
 export interface CompactionDebt {
   /** Kind of the event. */
   kind: "compaction-debt";

@@ -281,11 +281,11 @@ export interface SummaryDescription {
   sourceIds: string[];
   /** Ids of the summaries made from the summary, at most one; empty on a grant for summaries. */
   derivedIds: string[];
-  /** Whether no configured model gave the text, or that of a source. */
+  /** Whether the configured model failed to write the text or a source. */
   provisional: boolean;
-  /** Id of the newest summary made in its place; null: none. */
+  /** Id of the newest summary made in place of this one; null: none. */
   replacedBy: string | null;
-  /** Id of the provisional summary that it was made for; null: none. */
+  /** Id of the provisional summary that this one replaced; null: none. */
   replaces: string | null;
   /** Ids of the first messages of a leaf; empty for a condensed summary. */
   messageIds: string[];

@@ -149,12 +149,12 @@ pub(crate) fn text_of(message: &Value) -> String {
     message["content"].as_str().unwrap_or_default().to_owned()
 }
 
-pub(crate) fn long(role: &str, number: usize) -> Value {
+pub(crate) fn long_message(role: &str, number: usize) -> Value {
     json!({"role": role, "content": format!("{role} said sentence number {number} of this chat.")})
 }
 
 /// A poll: a call and its result that say the same each time, under an id of their own.
-pub(crate) fn poll(number: usize) -> [Value; 2] {
+pub(crate) fn poll_messages(number: usize) -> [Value; 2] {
     let id = format!("call_abcdefghij{number:04}");
     [
         json!({"role": "assistant", "content": null, "tool_calls": [{"id": id, "type": "function",
@@ -165,5 +165,5 @@ pub(crate) fn poll(number: usize) -> [Value; 2] {
 
 /// A chat of long messages, a question and an answer in turn.
 pub(crate) fn chat_of(count: usize) -> Vec<Value> {
-    (0..count).map(|number| long(["user", "assistant"][number % 2], number)).collect()
+    (0..count).map(|number| long_message(["user", "assistant"][number % 2], number)).collect()
 }

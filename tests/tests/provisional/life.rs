@@ -20,9 +20,9 @@ const WORDS: [&str; 7] = ["garden", "river", "market", "letter", "window", "harv
 const MINUTE_MS: u64 = 60_000;
 /// Longest pause after a failure.
 const PAUSE_MAX_MS: u64 = 30 * MINUTE_MS;
-/// Calls of `maintain` after which a life that still owes something has failed.
+/// Most calls of `maintain` until nothing is owed.
 const MAINTAINS_MAX: u32 = 60;
-/// Rounds of a task after which it does not end.
+/// Most instructions of a task, so that a test ends.
 const STEPS_MAX: u32 = 4_000;
 
 /// How a model answers.
@@ -89,7 +89,7 @@ struct Life<'a> {
     paused_until: u64,
 }
 
-pub(crate) fn lead(seed: u64, figures: &mut Figures) {
+pub(crate) fn lead_life(seed: u64, figures: &mut Figures) {
     let mut random = Random::new(seed);
     let model = if random.between(0, 1) == 0 { json!({}) } else { json!({"summary_model": "m"}) };
     let host = Host::new(Some(Json::of(&model.to_string())), StoreMode::Plain).unwrap();
@@ -110,14 +110,14 @@ pub(crate) fn lead(seed: u64, figures: &mut Figures) {
         paused_until: 0,
     };
     for _ in 0..life.random.between(0, 59) + 20 {
-        life.act();
-        life.look();
+        life.take_step();
+        life.check_invariants();
     }
     life.recover();
 }
 
 impl Life<'_> {
-    fn act(&mut self) {
+    fn take_step(&mut self) {
         if self.random.between(0, 3) == 0 {
             self.behaviour = self.next_behaviour();
             let name = format!("{:?}", self.behaviour);
@@ -127,20 +127,22 @@ impl Life<'_> {
         match self.random.between(0, 19) {
             0..=12 => self.take_turn(),
             kind @ 13..=16 => {
-                let task = self.task(if kind == 16 { "compact" } else { "maintain" });
-                drop(self.drive(task));
+                let task = self.build_task(if kind == 16 { "compact" } else { "maintain" });
+                drop(self.drive_task(task));
                 if self.has_asked && !self.has_failed {
                     // The model works again.
                     self.paused_until = 0;
                 }
             }
             17 => {
-                let mut task = self.task("compact");
+                let mut task = self.build_task("compact");
                 task["force"] = true.into();
-                drop(self.drive(task));
+                drop(self.drive_task(task));
             }
-            18 => drop(self.drive(json!({"task": "resummarize", "conversation": CONVERSATION,
-                "budget": self.budget}))),
+            18 => {
+                drop(self.drive_task(json!({"task": "resummarize", "conversation": CONVERSATION,
+                "budget": self.budget})))
+            }
             _ => self.begin_session(),
         }
     }
@@ -157,12 +159,12 @@ impl Life<'_> {
         }
     }
 
-    fn task(&mut self, name: &str) -> Value {
+    fn build_task(&mut self, name: &str) -> Value {
         json!({"task": name, "conversation": CONVERSATION, "budget": self.budget,
             "requests_max": 1 + self.random.between(0, 2)})
     }
 
-    fn append(&mut self) {
+    fn append_messages(&mut self) {
         let count = 1 + self.random.between(0, 2);
         let mut batch = Vec::new();
         for _ in 0..count {
@@ -183,23 +185,23 @@ impl Life<'_> {
             batch.iter().map(|message| serde_json::from_str(&message.raw).unwrap()).collect();
         let args = json!({"conversation": CONVERSATION, "messages": texts, "now": self.now,
             "options": {"append_mode": "new"}});
-        self.ask("ingest.append", &args);
+        self.call_host("ingest.append", &args);
         self.reference.append(&batch, false);
     }
 
     /// Takes a turn as the packages do: append, decide, compact.
     fn take_turn(&mut self) {
-        self.append();
-        let mut turn = self.task("turn");
+        self.append_messages();
+        let mut turn = self.build_task("turn");
         turn["defer"] = (self.random.between(0, 1) == 0).into();
-        let decided = self.drive(turn).unwrap();
+        let decided = self.drive_task(turn).unwrap();
         if decided["compact"] != true {
             self.figures.paused_turns += u64::from(self.now < self.paused_until);
             return;
         }
-        let mut task = self.task("compact");
+        let mut task = self.build_task("compact");
         task["turn"] = true.into();
-        let _ = self.drive(task);
+        let _ = self.drive_task(task);
         if self.now < self.paused_until {
             assert!(!self.has_asked, "a turn asked a model that pauses");
         }
@@ -214,18 +216,18 @@ impl Life<'_> {
         let _ = self.host.ask("admin.call", &Json::of(&args.to_string()));
     }
 
-    fn ask(&mut self, name: &str, args: &Value) -> Value {
+    fn call_host(&mut self, name: &str, args: &Value) -> Value {
         let answer = self.host.ask(name, &Json::of(&args.to_string()));
         let answer = answer.unwrap_or_else(|error| panic!("{name} {args}: {error}"));
         serde_json::from_str(&answer.compact()).unwrap()
     }
 
-    /// Leads a task to its end; `Err`: it failed.
-    fn drive(&mut self, task: Value) -> Result<Value, Value> {
+    /// Drives a task to its end; `Err`: the task failed.
+    fn drive_task(&mut self, task: Value) -> Result<Value, Value> {
         (self.has_failed, self.has_asked) = (false, false);
         let mut note = json!({});
         let begin = json!({"task_json": task, "now": self.now});
-        let mut instruction = self.instruction("drive.begin", &begin);
+        let mut instruction = self.fetch_instruction("drive.begin", &begin);
         for _ in 0..STEPS_MAX {
             if let Some(members) = instruction["note"].as_object() {
                 for (name, value) in members {
@@ -247,22 +249,22 @@ impl Life<'_> {
                     return Ok(result);
                 }
                 "fail" => return Err(instruction["error"].clone()),
-                "complete" => self.complete(&instruction),
-                _ => self.call(&instruction),
+                "complete" => self.complete_requests(&instruction),
+                _ => self.perform_call(&instruction),
             };
             let step = json!({"token": instruction["token"], "event_json": event,
                 "now": self.now});
-            instruction = self.instruction("drive.step", &step);
+            instruction = self.fetch_instruction("drive.step", &step);
         }
         panic!("{task} does not end");
     }
 
-    fn instruction(&mut self, name: &str, args: &Value) -> Value {
-        let answer = self.ask(name, args);
+    fn fetch_instruction(&mut self, name: &str, args: &Value) -> Value {
+        let answer = self.call_host(name, args);
         serde_json::from_str(answer.as_str().unwrap()).unwrap()
     }
 
-    fn call(&mut self, instruction: &Value) -> Value {
+    fn perform_call(&mut self, instruction: &Value) -> Value {
         let mut args = instruction["arguments"].clone();
         for name in ["arguments_json"] {
             if let Some(text) = args[name].as_str() {
@@ -301,7 +303,7 @@ impl Life<'_> {
         json!({"result": result})
     }
 
-    fn complete(&mut self, instruction: &Value) -> Value {
+    fn complete_requests(&mut self, instruction: &Value) -> Value {
         let first = instruction["index_first"].as_u64().unwrap() as usize;
         let count = instruction["count"].as_u64().unwrap() as usize;
         self.has_asked = true;
@@ -309,14 +311,14 @@ impl Life<'_> {
         for place in first..first + count {
             self.figures.asked += 1;
             let request = self.requests[place].clone();
-            let answer = self.answer(&request);
+            let answer = self.answer_request(&request);
             let event = match answer.get("done") {
                 Some(done) if done["model"] == "offline" => {
                     json!({"done": true, "asked": 1, "stand_in": true})
                 }
                 Some(_) => json!({"done": true, "asked": 1}),
                 None => {
-                    // The other two are about the request, and another may do.
+                    // The other two codes concern one request, so another request may succeed.
                     let code = answer["failed"]["code"].as_str().unwrap();
                     self.has_failed |= !["context-too-long", "policy"].contains(&code);
                     json!({"failed": answer["failed"], "asked": 1})
@@ -328,8 +330,8 @@ impl Life<'_> {
         json!({"answers": events})
     }
 
-    fn answer(&mut self, request: &Value) -> Value {
-        // A summary is smaller than its sources, of which some are a few words, and repeats none.
+    fn answer_request(&mut self, request: &Value) -> Value {
+        // The answer must be smaller than short sources, and must not repeat a line of them.
         let words: Vec<&str> = (0..6).map(|_| *self.random.pick(&WORDS)).collect();
         let [a, b, c, d, e, f] = words.try_into().unwrap();
         let good = match request["level"].as_str().unwrap() {
@@ -346,9 +348,10 @@ impl Life<'_> {
             Behaviour::Empty => (String::new(), "stop"),
             Behaviour::CutOff => (good, "length"),
             Behaviour::Refuses => ("I will not.".to_owned(), "refusal"),
-            Behaviour::SaysNothing(number) => (nothing(number, request), "stop"),
+            Behaviour::SaysNothing(number) => (build_idle_answer(number, request), "stop"),
             Behaviour::StandIn => {
-                let done = self.ask("compaction.complete_offline", &json!({"request": request}));
+                let done =
+                    self.call_host("compaction.complete_offline", &json!({"request": request}));
                 return json!({ "done": done });
             }
         };
@@ -356,20 +359,20 @@ impl Life<'_> {
             "output_tokens": 10}})
     }
 
-    /// Everything that can be seen of the conversation.
-    fn look(&mut self) {
+    /// Checks all invariants of the conversation.
+    fn check_invariants(&mut self) {
         let host = &mut self.host;
         let verdict =
             invariants::all(host, CONVERSATION, &self.reference, &mut self.seen, self.budget);
         verdict.unwrap_or_else(|why| panic!("{why}"));
     }
 
-    fn status(&mut self) -> Value {
+    fn read_status(&mut self) -> Value {
         if self.reference.is_empty() {
             return json!({"provisional": 0});
         }
         let status =
-            self.ask("admin.status", &json!({"conversation": CONVERSATION, "now": self.now}));
+            self.call_host("admin.status", &json!({"conversation": CONVERSATION, "now": self.now}));
         serde_json::from_str(status.as_str().unwrap()).unwrap()
     }
 
@@ -379,12 +382,12 @@ impl Life<'_> {
         let mut last = Value::Null;
         for calls in 1..=MAINTAINS_MAX {
             self.now += PAUSE_MAX_MS + 1;
-            let task = self.task("maintain");
-            let done = self.drive(task).unwrap();
-            self.look();
+            let task = self.build_task("maintain");
+            let done = self.drive_task(task).unwrap();
+            self.check_invariants();
             last.clone_from(&done);
-            let left = self.status()["provisional"].as_u64().unwrap();
-            // A context of little but its fresh tail stays over the threshold, and owes that alone.
+            let left = self.read_status()["provisional"].as_u64().unwrap();
+            // A context of little more than its fresh tail may stay over the threshold.
             let is_idle = done["compacted"].is_null() && done["debt"]["exhausted"] == true;
             if done["debt"].is_null() || is_idle {
                 assert_eq!(left, 0, "`maintain` owes nothing: {done}");
@@ -396,44 +399,44 @@ impl Life<'_> {
         panic!("`maintain` still owes after {MAINTAINS_MAX} calls: {last}");
     }
 
-    /// Makes again what the model refused while it was broken; then nothing is provisional.
+    /// Makes the summaries again that the broken model refused; then none is provisional.
     fn ask_for_all(&mut self) {
         let task = json!({"task": "resummarize", "conversation": CONVERSATION,
             "budget": self.budget});
         if self.reference.is_empty() {
             return;
         }
-        self.drive(task).unwrap();
-        self.look();
+        self.drive_task(task).unwrap();
+        self.check_invariants();
         let whole = invariants::assemble(&mut self.host, CONVERSATION, 4_000_000).unwrap();
         for item in invariants::items(&whole).unwrap() {
             if item.id.starts_with("sum_") {
                 let args = json!({"conversation": CONVERSATION, "id": item.id});
-                let described = self.ask("recall.describe", &args);
+                let described = self.call_host("recall.describe", &args);
                 let described: Value = serde_json::from_str(described.as_str().unwrap()).unwrap();
                 assert_eq!(described["provisional"], false, "{described}");
             }
         }
-        self.nothing_replaced_is_found();
+        self.ensure_no_replaced_is_found();
     }
 
-    fn nothing_replaced_is_found(&mut self) {
+    fn ensure_no_replaced_is_found(&mut self) {
         let query = json!({"pattern": "garden OR river", "mode": "full-text",
             "scope": "summaries", "limit": 200});
         let args = json!({"conversation": CONVERSATION, "query_json": query, "now": self.now});
-        let found = self.ask("recall.grep", &args);
+        let found = self.call_host("recall.grep", &args);
         let found: Value = serde_json::from_str(found.as_str().unwrap()).unwrap();
         for hit in found["matches"].as_array().unwrap() {
             let args = json!({"conversation": CONVERSATION, "id": hit["id"]});
-            let described = self.ask("recall.describe", &args);
+            let described = self.call_host("recall.describe", &args);
             let described: Value = serde_json::from_str(described.as_str().unwrap()).unwrap();
             assert!(described["replaced_by"].is_null(), "{described}");
         }
     }
 }
 
-/// An answer that says nothing, of the kinds that models were seen to give.
-fn nothing(number: usize, request: &Value) -> String {
+/// Builds an answer that says nothing, of the kinds that models give.
+fn build_idle_answer(number: usize, request: &Value) -> String {
     let prompt = request["prompt"].as_str().unwrap();
     let fixed = [
         "OK.",

@@ -97,8 +97,8 @@ pub(crate) fn run(global: &Global, options: &Compact) -> Result<End> {
     Ok(end(&report))
 }
 
-/// Returns how the command ends. If a model failed, also if a summary was made without it, prints
-/// the reason to standard error.
+/// Returns how the command ends. If a model failed, prints the reason to standard error, even if
+/// summaries were made without the model.
 pub(super) fn end(report: &CompactReport) -> End {
     if report.status != CompactStatus::ModelUnavailable && report.failure.is_none() {
         return End::Done;

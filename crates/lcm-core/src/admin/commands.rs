@@ -56,7 +56,7 @@ enum CommandRequest {
         prompt_tokens: u32,
     },
     Maintain(MaintainRequest),
-    /// Lets models be asked for these provisional summaries again; `None`: for all.
+    /// Lets plans ask models for these provisional summaries again; `None`: for all.
     Resummarize {
         summary_ids: Option<Vec<String>>,
     },
@@ -68,7 +68,7 @@ enum CommandRequest {
         text: Option<String>,
         seq_last: Option<u64>,
     },
-    /// Sets aside the messages after a point.
+    /// Sets aside the newest messages.
     Rewind(RewindRequest),
 }
 

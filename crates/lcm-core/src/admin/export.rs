@@ -77,8 +77,8 @@ impl SoundRecord for ExportProgress {
 #[derive(Clone, Deserialize, Serialize)]
 enum ExportStage {
     Header,
-    /// The line of the version of the system messages at this place, from 0, if all pieces of its
-    /// texts were written, else the piece after the first `pieces`.
+    /// The version of the system messages at this place, from 0. The next line is the piece after
+    /// the first `pieces` of its large texts; after all pieces, the line of the version.
     System {
         place: u64,
         pieces: u64,

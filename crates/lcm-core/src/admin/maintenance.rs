@@ -95,7 +95,7 @@ impl CommandContext<'_, '_> {
         let decision = compaction::evaluate(self.session, self.call, request.budget, &options)?;
         let context_tokens = self.loaded.head.context.tokens;
         let before = self.loaded.head.deferred;
-        // Provisional summaries are owed below the threshold, too.
+        // An open provisional summary is owed below the threshold, too.
         let has_open = self.call.config.enabled
             && compaction::has_open_summary(self.session, self.call, &self.loaded.head)?;
         let end_reason = request.end_reason.and_then(|index| reason::ALL.get(index));
@@ -112,7 +112,7 @@ impl CommandContext<'_, '_> {
         let mut answer = JsonWriter::new_object();
         answer.add_flag("changed", changed);
         answer.add_text("conversation", &conversation);
-        // What was just made is made again later, so nobody need ask at once.
+        // A remake waits until the provisional summary has its least age.
         let waits = end_reason.is_some_and(|reason| *reason != reason::PASS_LIMIT);
         let shown = match deferred {
             Some(deferred) if has_open => Some(show_remakes(deferred, waits, &clock)),
@@ -123,7 +123,7 @@ impl CommandContext<'_, '_> {
             None => answer.add_null("debt"),
         }
         let is_paused = deferred.is_some_and(|deferred| clock.is_ahead(deferred.next_attempt_at));
-        // What cannot be compacted can still be made again.
+        // Where nothing is left to compact, a summary may still be made again.
         let can_attempt = deferred.is_some_and(|deferred| {
             deferred.can_attempt(context_tokens, &clock) || (has_open && !is_paused)
         });
@@ -145,7 +145,8 @@ impl CommandContext<'_, '_> {
     }
 }
 
-/// Returns deferred compaction after an attempt that ended for this reason; `None`: no attempt.
+/// Returns deferred compaction after an attempt that ended for `end_reason`; `None`: there was no
+/// attempt.
 fn record_end(
     deferred: DeferredCompaction,
     end_reason: Option<&&str>,
@@ -161,8 +162,8 @@ fn record_end(
     }
 }
 
-/// Returns deferred compaction as it is shown while summaries are to be made again: there is
-/// something to do, with `waits` from the age on from which a summary is made again.
+/// Returns deferred compaction as results show it while provisional summaries are open: not
+/// exhausted. `waits`: the next attempt is not before a summary made now has the age of a remake.
 fn show_remakes(
     deferred: DeferredCompaction,
     waits: bool,

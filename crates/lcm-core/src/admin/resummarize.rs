@@ -1,8 +1,8 @@
-//! The command `resummarize`: lets models be asked for provisional summaries again, also for those
-//! that they were asked for in vain.
+//! The command `resummarize`: lets plans ask models again for provisional summaries, also for those
+//! for which models were asked in vain.
 //!
 //! In: ids of provisional summaries, or none for all. Out: how many provisional summaries will be
-//! made again, as JSON. A plan makes them again.
+//! made again, as JSON. A later plan requests them.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -38,14 +38,13 @@ impl CommandContext<'_, '_> {
             Some(names) => Some(self.find_provisional(names, &remakes)?),
             None => None,
         };
-        remakes.forget_vain_asks(ids.as_deref());
-        let changed = remakes.count_entries() != before && self.is_writable;
+        if self.is_writable {
+            remakes.forget_vain_asks(ids.as_deref());
+        }
+        let changed = remakes.count_entries() != before;
         let conversation = self.loaded.head.conversation.clone();
         let head = &mut self.loaded.head;
-        let open = match changed {
-            false => compaction::count_open_summaries(self.session, self.call, head)?,
-            true => compaction::count_open_with(self.session, self.call, head, remakes.clone())?,
-        };
+        let open = compaction::count_open_with(self.session, self.call, head, remakes.clone())?;
         let mut answer = JsonWriter::new_object();
         answer.add_flag("changed", changed);
         answer.add_text("conversation", &conversation);
@@ -80,7 +79,7 @@ impl CommandContext<'_, '_> {
                     ids.push(id);
                     continue;
                 }
-                false => String::from("a model made it from what models made"),
+                false => String::from("it is final"),
             };
             return Err(Error::invalid_input(format_args!(
                 "`summary_ids` must name provisional summaries, got `{name}`: {why}"

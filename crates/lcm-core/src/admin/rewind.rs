@@ -1,7 +1,7 @@
-//! The command `rewind`: the newest messages of a conversation are set aside.
+//! The command `rewind`: sets aside the newest messages of a conversation.
 //!
-//! In: the last message that stays, or a number of units. Out: the set-aside messages. What is set
-//! aside stays stored and is found, and is in no context. The rules are in [`crate::ingest`].
+//! In: the last message that stays, or a number of units. Out: the set-aside messages. They stay
+//! stored, searches find them, and no context has them. The rules are in [`crate::ingest`].
 
 use crate::{
     ingest::{self, RewindTarget},
@@ -26,7 +26,7 @@ impl RewindRequest {
     ///
     /// # Errors
     ///
-    /// `invalid-input`: not exactly one of `to` and `units`, or no unit.
+    /// `invalid-input`: not exactly one of `to` and `units`, or `units` is 0.
     pub(super) fn read(fields: &mut JsonFields<'_>) -> Result<Self> {
         let (to, units) = (fields.take_optional_u64("to"), fields.take_optional_u64("units"));
         let target = match (to, units) {
@@ -48,7 +48,7 @@ impl RewindRequest {
 }
 
 impl CommandContext<'_, '_> {
-    /// Sets aside what follows the target.
+    /// Sets aside the messages after the target, and returns the answer as JSON.
     pub(super) fn rewind_messages(mut self, request: RewindRequest) -> Result<JsonWriter> {
         self.ensure_writable()?;
         let (session, call) = (&mut *self.session, self.call);

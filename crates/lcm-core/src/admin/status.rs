@@ -205,7 +205,7 @@ fn build_conversation_object(
     object.add_text("conversation", &head.conversation);
     match &head.deferred {
         Some(debt) => {
-            // A summary to be made again is something to do.
+            // While a summary will be made again, an attempt has something to do.
             let exhausted_tokens = debt.exhausted_tokens.filter(|_| details.provisional == 0);
             let shown = DeferredCompaction { exhausted_tokens, ..*debt };
             object.add_object("debt", shown.to_object(head.clock));

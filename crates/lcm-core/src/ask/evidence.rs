@@ -297,7 +297,7 @@ fn search_hits(
         let id = fields.take_text("id");
         let what = match fields.take_optional_u64("seq") {
             Some(seq) => EvidenceSource::Message(seq),
-            // System messages are instructions, and no evidence.
+            // System messages are instructions, not evidence.
             None if parse_system_id(&id).is_some() => continue,
             None => EvidenceSource::Summary(summary::parse_summary_id(&id)?),
         };

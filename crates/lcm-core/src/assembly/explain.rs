@@ -38,7 +38,7 @@ impl AssemblyInput<'_> {
         rendered: &RenderedContext,
     ) -> Result<Vec<api::AssembledItem>> {
         let mut out = Vec::with_capacity(pieces.len() + self.pending.len() + 1);
-        if !self.system.texts.is_empty() {
+        if !self.system.messages.is_empty() {
             out.push(api::AssembledItem {
                 id: self.system.name(),
                 kind: SYSTEM.into(),

@@ -21,21 +21,35 @@ use lcm_text::{
 
 /// Index of the place of a system message of the slot.
 pub(super) const SYSTEM_INDEX: usize = usize::MAX;
-/// Name of the system messages of a list that is not stored.
+/// Name of system messages that are live messages.
 const LIVE_SYSTEM: &str = "live-system";
+
+/// A system message as a context shows it.
+#[derive(Debug)]
+pub(super) struct ShownSystemMessage {
+    pub(super) text: String,
+    pub(super) tokens: u32,
+}
 
 /// The system messages of a context.
 #[derive(Debug, Default)]
 pub(super) struct SystemPart {
-    pub(super) texts: Vec<SystemText>,
-    /// Id of the stored version; `None`: they are live.
-    pub(super) id: Option<[u8; 8]>,
+    pub(super) messages: Vec<ShownSystemMessage>,
+    /// Id of the stored version; `None`: the messages are live.
+    id: Option<[u8; 8]>,
 }
 
 impl SystemPart {
+    /// Creates the part from messages as the host handed them over.
+    pub(super) fn new(texts: &[SystemText], id: Option<[u8; 8]>) -> Self {
+        let show =
+            |text: &SystemText| ShownSystemMessage { text: text.read_said(), tokens: text.tokens };
+        Self { messages: texts.iter().map(show).collect(), id }
+    }
+
     /// Returns the tokens of the messages.
     pub(super) fn tokens(&self) -> u64 {
-        self.texts.iter().map(|text| u64::from(text.tokens)).sum()
+        self.messages.iter().map(|message| u64::from(message.tokens)).sum()
     }
 
     /// Refuses system messages that exceed the budget alone.
@@ -54,7 +68,7 @@ impl SystemPart {
         )))
     }
 
-    /// Returns the printed id of the version.
+    /// Returns the printed id of the stored version, or the name of live messages.
     pub(super) fn name(&self) -> String {
         self.id.map_or_else(|| LIVE_SYSTEM.into(), format_system_id)
     }

@@ -171,13 +171,13 @@ fn read_system(
     live: Vec<SystemText>,
 ) -> Result<SystemPart> {
     if !live.is_empty() {
-        return Ok(SystemPart { texts: live, id: None });
+        return Ok(SystemPart::new(&live, None));
     }
     let Some(version) = system_slot::read_newest(session, history)? else {
         return Ok(SystemPart::default());
     };
     let texts = version.read_texts(session, history)?;
-    Ok(SystemPart { texts, id: history.head.system.map(|slot| slot.id) })
+    Ok(SystemPart::new(&texts, history.head.system.map(|slot| slot.id)))
 }
 
 /// The options in `extra-json`.

@@ -75,7 +75,7 @@ pub(super) fn read_pending(
     if head.system.is_some_and(|slot| slot.id == id) {
         out.clear();
     }
-    // As in `append`: at the beginning of other messages they are messages of the sequence.
+    // As in `append`: before a list that shares no message, they are messages of the sequence.
     if stored == 0 && system_slot::is_begun(head) {
         out.append(&mut rest);
         return Ok(LiveMessages { system: Vec::new(), messages: out });

@@ -20,13 +20,11 @@ use crate::storage::{
     context::{ContextItem, MessageRun, SummaryItem},
     pack::{PlacedMessage, StoredMessage},
     store_session::StoreSession,
-    summary_items,
+    summary, summary_items,
 };
 use lcm_text::{
     base::{error::Result, json, tokens},
-    config::Config,
     message::{self, ParsedMessage, Role},
-    summary::transcript::{self, SummaryElement},
     types::api::Dialect,
 };
 
@@ -117,7 +115,7 @@ impl ContextRenderer<'_> {
                 let item = [ContextItem::Summary(*summary)];
                 let records = summary_items::read_summaries(session, self.input.history, &item)?;
                 let config = self.input.call.config;
-                let (markup, offsets) = (choose_summary_markup(config), &config.time_offsets);
+                let (markup, offsets) = (summary::choose_markup(config), &config.time_offsets);
                 records
                     .first()
                     .map(|record| record.render_element(summary.id, offsets, markup))
@@ -247,11 +245,10 @@ impl ContextRenderer<'_> {
 
     /// Appends the texts of the system messages, which are beside the array.
     fn push_system_messages(&mut self) {
-        for (seq, text) in (1..).zip(&self.input.system.texts) {
-            let said = text.read_said();
-            let hash = self.hasher.hash_text(&said);
+        for (seq, message) in (1..).zip(&self.input.system.messages) {
+            let hash = self.hasher.hash_text(&message.text);
             let place = ItemPlace { index: SYSTEM_INDEX, seq };
-            self.out.push_system_text(place, &said, hash, u64::from(text.tokens));
+            self.out.push_system_text(place, &message.text, hash, u64::from(message.tokens));
         }
     }
 
@@ -265,13 +262,5 @@ impl ContextRenderer<'_> {
         out.messages_json.push(']');
         cache.hashes = hasher.finish(out.messages_json.len());
         out
-    }
-}
-
-/// Returns the function that writes the element of a summary.
-fn choose_summary_markup(config: &Config) -> fn(&SummaryElement<'_>) -> String {
-    match config.plain_summaries {
-        true => transcript::render_summary_plain,
-        false => transcript::render_summary_xml,
     }
 }

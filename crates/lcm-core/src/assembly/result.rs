@@ -85,8 +85,8 @@ impl AssemblyInput<'_> {
             return None;
         }
         let is_live = |place: ItemPlace| place.index == self.items.len();
-        let is_tail =
-            |place: ItemPlace| place.index < self.items.len() && place.seq >= self.tail.seq_first;
+        let is_item = |place: ItemPlace| place.index < self.items.len();
+        let is_tail = |place: ItemPlace| is_item(place) && place.seq >= self.tail.seq_first;
         let pin = self.tail.pinned.map(|pin| pin.seq);
         let is_system = |place: ItemPlace| place.index == SYSTEM_INDEX;
         let parts = [
@@ -94,9 +94,7 @@ impl AssemblyInput<'_> {
             ("focus brief", rendered.count_tokens_of(&|place| self.is_focus(place.index))),
             (
                 "pinned message",
-                rendered.count_tokens_of(&|place| {
-                    place.index < self.items.len() && Some(place.seq) == pin
-                }),
+                rendered.count_tokens_of(&|place| is_item(place) && Some(place.seq) == pin),
             ),
             ("fresh tail", rendered.count_tokens_of(&is_tail)),
             ("live messages", rendered.count_tokens_of(&is_live)),

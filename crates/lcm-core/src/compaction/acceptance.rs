@@ -31,8 +31,8 @@ pub(crate) enum CompletionVerdict {
 }
 
 impl CompletionVerdict {
-    /// Returns the verdict of a rule that has no findings.
-    const fn fall_back(rule: RejectionRule) -> Self {
+    /// Returns the fallback after a rejection by a rule without findings.
+    const fn new_fallback(rule: RejectionRule) -> Self {
         Self::Fallback { rule, findings: String::new() }
     }
 }
@@ -139,15 +139,15 @@ pub(crate) fn judge_completion(
 ) -> CompletionVerdict {
     let stripped = read_answer(completion);
     if completion.finish == Finish::Refusal {
-        return CompletionVerdict::fall_back(RejectionRule::Refusal);
+        return CompletionVerdict::new_fallback(RejectionRule::Refusal);
     }
-    let told = [prompts::SYSTEM_TEXT, task.prompt_template().built_in_text()];
-    // What the engine's own summariser extracts from short material may be a line of it.
+    let instructions = [prompts::SYSTEM_TEXT, task.prompt_template().built_in_text()];
+    // The offline summariser may return one line of short material, which is a sound summary.
     let is_model = completion.model != OFFLINE_MODEL;
     if stripped.trim().is_empty()
-        || (is_model && blank_answer::says_nothing(&stripped, &told, &gathered.text))
+        || (is_model && blank_answer::says_nothing(&stripped, &instructions, &gathered.text))
     {
-        return CompletionVerdict::fall_back(RejectionRule::Blank);
+        return CompletionVerdict::new_fallback(RejectionRule::Blank);
     }
     let too_large = u64::from(tokens::estimate(&stripped)) >= gathered.tokens;
     match task.level {
@@ -156,7 +156,7 @@ pub(crate) fn judge_completion(
             retry_or_fall_back(task, rule, Level::Aggressive, String::new())
         }
         Level::Aggressive | Level::Fallback if too_large => {
-            CompletionVerdict::fall_back(RejectionRule::TooLarge)
+            CompletionVerdict::new_fallback(RejectionRule::TooLarge)
         }
         _ => judge_findings(task, completion, gathered),
     }
@@ -174,8 +174,8 @@ pub(crate) fn find_answer_fault(
     }
     let stripped = transcript::strip_reasoning(&completion.text);
     let (instruction, material) = prompts::split_instruction(&request.prompt);
-    let told = [request.system.as_str(), instruction];
-    if stripped.trim().is_empty() || blank_answer::says_nothing(&stripped, &told, material) {
+    let instructions = [request.system.as_str(), instruction];
+    if blank_answer::says_nothing(&stripped, &instructions, material) {
         return Some("blank");
     }
     let is_cut = completion.finish == Finish::Length && request.level == Level::Normal;
@@ -192,7 +192,7 @@ fn judge_findings(
     let CleanedAnswer { text, capped } = clean_answer(task, completion);
     // The cap may leave nothing of an answer.
     if text.trim().is_empty() {
-        return CompletionVerdict::fall_back(RejectionRule::Blank);
+        return CompletionVerdict::new_fallback(RejectionRule::Blank);
     }
     let findings = verify::format_findings(&verify::verify(&gathered.text, &text));
     // The offline summariser would return the same text again.
@@ -227,8 +227,8 @@ mod tests {
                             again.\n[2026-11-25 10:02 user]\nThen publish the crate, and write a \
                             changelog entry about it for the next release, please.";
 
-    /// Goal: what the model was told is no summary, wherever it stands in the request. Method:
-    /// answers with each line of a built prompt.
+    /// Goal: an answer that repeats an instruction is blank, wherever the instruction is in the
+    /// request. Method: answers with each line of a built prompt.
     #[test]
     fn each_line_of_a_request_is_a_blank_answer() {
         let Prompt { system, prompt } = prompts::build(&PromptInput {

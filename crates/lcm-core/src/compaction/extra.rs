@@ -1,4 +1,4 @@
-//! The further options of a compaction call, `CompactionExtra` in `schema/`.
+//! The options in `extra_json` of a compaction call, `CompactionExtra` in `schema/`.
 //!
 //! In: the JSON text of `extra_json`. Out: [`CompactionExtra`]. `plan`, `apply` and `run` use it.
 
@@ -10,17 +10,17 @@ use lcm_text::base::{
     json::{JsonFields, JsonWriter},
 };
 
-/// Most summaries that one call names.
+/// Most summary ids of one call.
 const SUMMARY_IDS_MAX: usize = 64;
 
-/// The further options of a compaction call.
+/// The options in `extra_json` of a compaction call.
 pub(crate) struct CompactionExtra {
     /// The model whose provider counts the tokens of the other options; `None`: no model is named.
     pub(crate) model: Option<CalibratedModel>,
     /// Whether the answer stands in for a model that failed, so that its summary is provisional.
     pub(crate) is_stand_in: bool,
     pub(crate) scope: PlanScope,
-    /// Most remakes of the sweep; `None`: the usual number.
+    /// Most remakes of the sweep; `None`: the default.
     pub(crate) remakes_max: Option<u32>,
     /// Whether the conversation need not exist.
     pub(crate) may_be_new: bool,
@@ -34,7 +34,7 @@ pub(crate) enum PlanScope {
     All,
     /// Remakes of all provisional summaries.
     Remakes,
-    /// Remakes of these summaries, and of what they are made from.
+    /// Remakes of these summaries, and of the provisional summaries below them.
     Named(Vec<[u8; 8]>),
 }
 
@@ -43,8 +43,8 @@ impl CompactionExtra {
     ///
     /// # Errors
     ///
-    /// `invalid-input`: the text has other options, an invalid name of a model, over 64 summaries,
-    /// or no id of a summary among them; `not-found`: a text is no id.
+    /// `invalid-input`: the text has unknown options, an invalid name of a model, or not 1 to 64
+    /// summary ids; `not-found`: a text is no summary id.
     pub(crate) fn read(call: Call<'_>, extra_json: Option<&str>) -> Result<Self> {
         const NAME: &str = "extra-json";
         let json = extra_json.filter(|json| !json.is_empty()).unwrap_or("{}");

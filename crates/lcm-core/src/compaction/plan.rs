@@ -40,7 +40,8 @@ use super::{
 /// Most requests of one plan, whatever the caller asks for.
 const REQUESTS_MAX: u32 = 64;
 
-/// Most remakes of one sweep, so that the model that works again is not asked for all at once.
+/// Most remakes of one sweep by default, so that a model that works again is not asked for all at
+/// once.
 const REMAKES_MAX: u32 = 16;
 
 /// Proposes the next tasks as completion requests, and leases them if the caller asks for a lease.
@@ -137,8 +138,8 @@ pub(crate) fn decide_next(
     options: &CompactionOptions,
 ) -> Result<(LoadedHead, PlanDecision)> {
     let mut reads = RecordReads::default();
-    let scope = task::build_breaker_scope(call.config.summary_model.as_deref());
-    let breaker = reads.add_record(ModelBreaker::key(&scope));
+    let breaker_scope = task::build_breaker_scope(call.config.summary_model.as_deref());
+    let breaker = reads.add_record(ModelBreaker::key(&breaker_scope));
     let setup = CompactionSetup::open(session, call, budget, options, reads)?;
     let CompactionSetup { loaded, values, policy, options, scope, remakes_max, .. } = setup;
     let (policy, options) = (policy.with_reserve(0), &options);
@@ -159,7 +160,7 @@ pub(crate) fn decide_next(
         return Ok((loaded, end));
     }
     let is_idle = is_start && !is_incremental && !goal.is_due();
-    // Provisional summaries are made again below the threshold, too.
+    // Below the threshold, provisional summaries are still made again.
     sweep.is_remake |= is_idle || scope != PlanScope::All;
     if sweep.is_remake && loaded.head.context.provisional == 0 {
         return Ok((loaded, nothing_due()));
@@ -216,8 +217,8 @@ fn find_pause(
 
 /// Returns how many remakes the sweep may still make. A caller who asks for remakes gets all.
 fn count_remakes_left(scope: &PlanScope, remakes_max: Option<u32>, sweep: &SweepToken) -> usize {
-    let usual = if *scope == PlanScope::All { REMAKES_MAX } else { u32::MAX };
-    int::to_usize(remakes_max.unwrap_or(usual).saturating_sub(sweep.remakes).into())
+    let default = if *scope == PlanScope::All { REMAKES_MAX } else { u32::MAX };
+    int::to_usize(remakes_max.unwrap_or(default).saturating_sub(sweep.remakes).into())
 }
 
 fn nothing_due() -> PlanDecision {

@@ -40,7 +40,8 @@ use super::{
 /// Most chunks that one read fetches beyond the tasks that are still wanted.
 const SPARE_CANDIDATES_MAX: usize = 32;
 
-/// Age below which a provisional summary is not made again: its compaction has just asked.
+/// Age in milliseconds below which a provisional summary is not made again, because its compaction
+/// has just asked the model.
 pub(crate) const REMAKE_AGE_MS_MIN: u64 = 60_000;
 
 /// A task with the inputs of its request.
@@ -77,8 +78,8 @@ pub(super) struct TaskSearch {
     clock: ClockReading,
     /// Whether the search skipped sources that are exhausted, see [`TaskAttempts::is_exhausted`].
     has_exhausted: bool,
-    /// Whether the search skipped a provisional summary that another caller is making again, or
-    /// that the sweep may not make again any more.
+    /// Whether the search skipped a provisional summary because another caller leased it, or
+    /// because the sweep has made its most remakes.
     pub(super) has_skipped_remake: bool,
     /// Number of remakes that the sweep may still make.
     pub(super) remakes_left: usize,
@@ -206,8 +207,8 @@ impl<'a> Planner<'a> {
         self.items.iter().filter(is_outside).filter(is_summary).map(ContextItem::tokens).sum()
     }
 
-    /// Plans the next tasks: leaves; if there is none, condensations, and before those that can
-    /// wait remakes.
+    /// Plans the next tasks: leaves; if there is none, remakes; if there is none, condensations.
+    /// Under pressure of tokens or items, condensations come before remakes.
     ///
     /// # Errors
     ///
@@ -308,15 +309,21 @@ impl<'a> Planner<'a> {
         let limit = search.count + SPARE_CANDIDATES_MAX;
         let scope = search.scope.clone();
         let mut finder = RemakeFinder::read(session, call, head, &scope, limit)?;
-        finder.find(session, &self.items)?;
+        finder.find_candidates(session, &self.items)?;
         let (history, options) = (self.message_history(), self.transcript_options());
-        for RemakeCandidate { id, index } in finder.candidates {
+        for RemakeCandidate { id, index, record } in finder.candidates {
             if out.len() == count {
-                // Only the bound of a sweep leaves more than a plan takes.
+                // The next plan takes the rest, unless the sweep has made its most remakes.
                 search.has_skipped_remake |= count == 0;
                 break;
             }
-            let Some(record) = session.read_record(&Summary::key(call.keys, id))? else { continue };
+            let record = match record {
+                Some(record) => record,
+                None => match session.read_record(&Summary::key(call.keys, id))? {
+                    Some(record) => record,
+                    None => continue,
+                },
+            };
             let from = record.created_at;
             let until = from.saturating_add(REMAKE_AGE_MS_MIN);
             let is_new = clock::is_within_pause(call.now, from, until);
@@ -536,13 +543,12 @@ impl<'a> Planner<'a> {
     pub(super) fn decide_end(&self, search: &TaskSearch, sweep: &SweepToken) -> PlanDecision {
         let PlannerInput { head, goal, .. } = &self.input;
         let is_over = goal.is_over(head.context.tokens);
-        let reason = if search.has_skipped_remake && !is_over {
-            let reason = match search.remakes_left {
-                0 => reason::PASS_LIMIT,
-                _ => reason::CONFLICT,
-            };
+        if search.has_skipped_remake && !is_over {
+            let is_limit = search.remakes_left == 0;
+            let reason = if is_limit { reason::PASS_LIMIT } else { reason::CONFLICT };
             return PlanDecision::end_with(PlanStatus::Stopped, reason);
-        } else if sweep.is_remake {
+        }
+        let reason = if sweep.is_remake {
             reason::BELOW_THRESHOLD
         } else if !is_over {
             reason::REACHED_TARGET

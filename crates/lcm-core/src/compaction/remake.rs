@@ -4,8 +4,9 @@
 //! asked for now, leaf upward, or whether there is one. The planner, the settlement, `maintain` and
 //! `status` use this module.
 //!
-//! A provisional summary is *open* if it will be made again: a source is open or was made again, or
-//! its text is provisional and the model was not asked for it again in vain. Else it is final.
+//! A provisional summary is *open* if it will be made again: a source is open; or a source was made
+//! again or the text is provisional, and the model was not yet asked in vain to make it again from
+//! these sources. Else it is final.
 
 use alloc::{string::String, vec::Vec};
 
@@ -30,7 +31,7 @@ use super::{
     task,
 };
 
-/// Most levels of summaries below an item that are looked at.
+/// Most levels of sources below a context item that are visited.
 const LEVELS_MAX: u32 = 64;
 
 /// A provisional summary that a model can be asked for now: its sources are final.
@@ -38,6 +39,8 @@ pub(super) struct RemakeCandidate {
     pub(super) id: [u8; 8],
     /// Index of the context item that contains the summary.
     pub(super) index: usize,
+    /// The record of the summary; `None`: not read.
+    pub(super) record: Option<Summary>,
 }
 
 /// The newest remake of a source of a condensed summary, or the source.
@@ -48,7 +51,7 @@ struct NewestSource {
     is_remade: bool,
 }
 
-/// A summary to look at.
+/// A summary to visit.
 #[derive(Clone, Copy)]
 struct SummaryNode {
     id: [u8; 8],
@@ -62,11 +65,11 @@ struct SummaryNode {
 /// Finds the provisional summaries of a context that are open.
 pub(super) struct RemakeFinder<'a> {
     call: Call<'a>,
-    /// Scope of the breaker of the model that is asked.
-    model: String,
+    /// Scope of the breaker of the model, which identifies the model in the record of remakes.
+    breaker_scope: String,
     scope: &'a PlanScope,
     pub(super) remakes: RemakeRecord,
-    /// Number of candidates after which nothing else is looked at.
+    /// Number of candidates after which no further context item is visited.
     limit: usize,
     pub(super) candidates: Vec<RemakeCandidate>,
     /// Number of open summaries so far.
@@ -90,17 +93,17 @@ impl<'a> RemakeFinder<'a> {
     }
 
     fn new(call: Call<'a>, remakes: RemakeRecord, scope: &'a PlanScope, limit: usize) -> Self {
-        let model = task::build_breaker_scope(call.config.summary_model.as_deref());
-        Self { call, model, scope, remakes, limit, candidates: Vec::new(), open: 0 }
+        let breaker_scope = task::build_breaker_scope(call.config.summary_model.as_deref());
+        Self { call, breaker_scope, scope, remakes, limit, candidates: Vec::new(), open: 0 }
     }
 
-    /// Looks through the items, oldest first.
+    /// Adds the candidates of the items, oldest first, and counts the open summaries.
     ///
     /// # Errors
     ///
     /// `conflict`: a record is missing, and the head has changed; `corrupt`: a record is missing,
     /// and the head has not changed; errors of the store.
-    pub(super) fn find(
+    pub(super) fn find_candidates(
         &mut self,
         session: &mut StoreSession<'_>,
         items: &[ContextItem],
@@ -109,7 +112,7 @@ impl<'a> RemakeFinder<'a> {
             let ContextItem::Summary(summary) = item else { continue };
             if summary.is_provisional && self.candidates.len() < self.limit {
                 let (id, depth, is_wanted) = (summary.id, summary.depth, self.is_named(summary.id));
-                self.is_open(session, SummaryNode { id, depth, index, is_wanted }, 0)?;
+                self.visit_summary(session, SummaryNode { id, depth, index, is_wanted }, 0)?;
             }
         }
         Ok(())
@@ -122,9 +125,9 @@ impl<'a> RemakeFinder<'a> {
         }
     }
 
-    /// Returns whether a provisional summary is open. Adds it, or what is to be made again before
-    /// it, to the candidates.
-    fn is_open(
+    /// Visits a provisional summary and its sources; returns whether the summary is open. Adds the
+    /// wanted open summaries whose sources are final to the candidates.
+    fn visit_summary(
         &mut self,
         session: &mut StoreSession<'_>,
         node: SummaryNode,
@@ -133,7 +136,7 @@ impl<'a> RemakeFinder<'a> {
         if level > LEVELS_MAX || self.remakes.is_replaced(node.id) {
             return Ok(false);
         }
-        let mut is_text = true;
+        let (mut is_text, mut own_record) = (true, None);
         let (mut has_open, mut changed) = (false, [0; 8]);
         if node.depth > 0 {
             let Some(record) = session.read_record(&Summary::key(self.call.keys, node.id))? else {
@@ -148,23 +151,25 @@ impl<'a> RemakeFinder<'a> {
                 }
                 let is_wanted = node.is_wanted || self.is_named(source.id);
                 let below = SummaryNode { id: source.id, depth: record.depth, is_wanted, ..node };
-                has_open |= self.is_open(session, below, level + 1)?;
+                has_open |= self.visit_summary(session, below, level + 1)?;
             }
+            own_record = Some(record);
         }
         let is_owed = is_text || changed != [0; 8];
-        let was_asked = self.remakes.was_asked(node.id, changed, &self.model);
+        let was_asked = self.remakes.was_asked(node.id, changed, &self.breaker_scope);
         if !has_open && (!is_owed || was_asked) {
             return Ok(false);
         }
         self.open += 1;
         if !has_open && node.is_wanted && self.candidates.len() < self.limit {
-            self.candidates.push(RemakeCandidate { id: node.id, index: node.index });
+            let (id, index) = (node.id, node.index);
+            self.candidates.push(RemakeCandidate { id, index, record: own_record });
         }
         Ok(true)
     }
 }
 
-/// Hashes the newest sources if one of them was made again; else returns zeros.
+/// Returns the hash of the newest sources if one of them was made again; else zeros.
 fn hash_changed_sources(sources: &[NewestSource]) -> [u8; 8] {
     if !sources.iter().any(|newest| newest.is_remade) {
         return [0; 8];
@@ -207,8 +212,8 @@ fn read_newest_sources(
     Ok(out)
 }
 
-/// Gathers the newest sources of a provisional summary. Also returns their hash if one of them was
-/// made again, by which an answer in vain is recorded; else zeros.
+/// Gathers the newest sources of a provisional summary. Also returns the hash under which an answer
+/// in vain is recorded: of the newest sources if one of them was made again, else zeros.
 ///
 /// # Errors
 ///
@@ -236,7 +241,7 @@ pub(super) fn gather_newest_sources(
     Ok((source_text::gather_summaries(&sources, named, options.offsets), changed))
 }
 
-/// Returns whether a provisional summary of the context will be made again.
+/// Returns whether a provisional summary in the context or below will be made again.
 ///
 /// # Errors
 ///
@@ -250,7 +255,7 @@ pub(crate) fn has_open_summary(
     Ok(count_open(session, call, head, 1)? > 0)
 }
 
-/// Counts the provisional summaries below the context that will be made again.
+/// Counts the provisional summaries in the context and below that will be made again.
 ///
 /// # Errors
 ///
@@ -264,7 +269,7 @@ pub(crate) fn count_open_summaries(
     count_open(session, call, head, usize::MAX)
 }
 
-/// Counts the provisional summaries that will be made again if the record of remakes is this one.
+/// Counts the provisional summaries as [`count_open_summaries`] does, by this record of remakes.
 ///
 /// # Errors
 ///
@@ -276,10 +281,10 @@ pub(crate) fn count_open_with(
     head: &ConversationHead,
     remakes: RemakeRecord,
 ) -> Result<u64> {
-    let items = head.context.load_items(session, call.keys)?;
-    let mut finder = RemakeFinder::new(call, remakes, &PlanScope::All, usize::MAX);
-    finder.find(session, &items)?;
-    Ok(finder.open)
+    if head.context.provisional == 0 {
+        return Ok(0);
+    }
+    count_open_in(session, head, RemakeFinder::new(call, remakes, &PlanScope::All, usize::MAX))
 }
 
 fn count_open(
@@ -291,8 +296,16 @@ fn count_open(
     if head.context.provisional == 0 {
         return Ok(0);
     }
-    let items = head.context.load_items(session, call.keys)?;
-    let mut finder = RemakeFinder::read(session, call, head, &PlanScope::All, limit)?;
-    finder.find(session, &items)?;
+    let finder = RemakeFinder::read(session, call, head, &PlanScope::All, limit)?;
+    count_open_in(session, head, finder)
+}
+
+fn count_open_in(
+    session: &mut StoreSession<'_>,
+    head: &ConversationHead,
+    mut finder: RemakeFinder<'_>,
+) -> Result<u64> {
+    let items = head.context.load_items(session, finder.call.keys)?;
+    finder.find_candidates(session, &items)?;
     Ok(finder.open)
 }

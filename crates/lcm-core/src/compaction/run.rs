@@ -75,7 +75,7 @@ pub(crate) fn run(
                 break settlement.settle_failure(session, &splice, error.code)?;
             }
         };
-        if settlement.is_idle_remake(&completion) {
+        if settlement.is_remake_without_model(&completion) {
             let code = CompletionErrorCode::Unavailable;
             break settlement.record_model_failure(session, code)?;
         }

@@ -33,7 +33,7 @@ pub(crate) struct CompactionSetup {
     pub(super) override_index: Option<usize>,
     /// What the call plans.
     pub(super) scope: PlanScope,
-    /// Most remakes of the sweep; `None`: the usual number.
+    /// Most remakes of the sweep; `None`: the default.
     pub(super) remakes_max: Option<u32>,
 }
 

@@ -82,7 +82,7 @@ pub(crate) struct SettledAnswer<'a> {
     pub(crate) model: &'a str,
     /// How the last answer of the model ended; `None`: there was no answer.
     pub(crate) finish: Option<StoredFinish>,
-    /// Whether the text is there only because the configured model gave none.
+    /// Whether the text is used only because the configured model gave no acceptable text.
     pub(crate) is_provisional: bool,
 }
 
@@ -253,8 +253,8 @@ pub(crate) fn gather_items(
     Ok(GatheredSources { bridges, ..gathered })
 }
 
-/// Gathers summaries that were read already, oldest first. `tokens`: of their texts; `task_hash`:
-/// the hash by which a task names them; `offsets`: of local time.
+/// Gathers summaries that were already read, oldest first. `tokens`: the sum of their tokens;
+/// `task_hash`: the hash by which a task names them; `offsets`: of local time.
 pub(crate) fn gather_summaries(
     sources: &[(SourceRef, Summary)],
     (tokens, task_hash): (u64, [u8; 16]),

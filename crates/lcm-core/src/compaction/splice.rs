@@ -33,7 +33,7 @@ pub(crate) struct SourceSplice {
     pub(crate) gathered: GatheredSources,
     /// Packs that the commit may compress; `None`: there are too few.
     pub(super) pack_compaction: Option<PackCompactionInput>,
-    /// The record of remakes, if a provisional summary is made again; `None`: another task.
+    /// The record of remakes; `None`: the task is no remake.
     pub(super) remakes: Option<RemakeRecord>,
     /// Hash of the newest sources of a remake, if a source was made again; else zeros.
     pub(super) changed_sources: [u8; 8],

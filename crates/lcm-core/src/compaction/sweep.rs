@@ -45,7 +45,7 @@ impl SweepToken {
         Self { passes: 0, round: self.round.saturating_add(1), tokens_start: tokens, ..self }
     }
 
-    /// Returns the token after a plan of these tasks, all of which are remakes or none.
+    /// Returns the token after a plan of these tasks; either all tasks are remakes, or none is.
     pub(super) fn with_planned(self, planned: &[PlannedTask]) -> Self {
         let number = int::to_u32(planned.len());
         let is_remake = planned.iter().any(|planned| planned.task.replaced_id().is_some());

@@ -77,7 +77,7 @@ impl SummaryTask {
         }
     }
 
-    /// Returns the provisional summary that is made again; `None`: another task.
+    /// Returns the provisional summary that is made again; `None`: the task is no remake.
     pub(crate) fn replaced_id(&self) -> Option<[u8; 8]> {
         match self.span {
             SourceSpan::Remake { id } => Some(id),
@@ -86,7 +86,7 @@ impl SummaryTask {
     }
 
     /// Returns whether a failure with this code concerns the sources, so that the model would fail
-    /// again: they are too long, or the provider's policy forbids to make a summary again.
+    /// again: the sources are too long, or in a remake the provider's policy refuses them.
     pub(crate) fn is_refused_by(&self, code: CompletionErrorCode) -> bool {
         match code {
             CompletionErrorCode::ContextTooLong => true,

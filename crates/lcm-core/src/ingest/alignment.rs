@@ -5,9 +5,10 @@
 //!
 //! Equal content alone proves nothing: users do say "ok" twice. A run of equal entries counts only
 //! if it has an anchor. An anchor is an entry known by id, or an equal entry that is long, has a
-//! time or has a unique call id. Ids that count calls are anchors if the line has each of them
-//! once, calls before the run too, and the list has something new behind it: then they count the
-//! calls of the conversation, not of a turn.
+//! time or has a unique call id. Ids such as `call_1`, which count calls, are anchors under three
+//! conditions: the newest messages have each id once, a message before the run has a call id too,
+//! and the list continues behind the run. Then they count the calls of the conversation, not of a
+//! turn.
 
 use alloc::{string::String, vec::Vec};
 use core::cell::Cell;
@@ -21,7 +22,7 @@ use super::redaction::RedactedCopy;
 /// message that was said twice.
 pub(super) const INSIDE_ANCHORS_MIN: usize = 2;
 
-/// Fewest texts, all different, that prove a run behind something else that the list begins with.
+/// Fewest different long texts that prove a run, wherever the run is in the list.
 const CERTAIN_TEXTS_MIN: usize = 3;
 
 /// One entry of a list, as it is compared with stored messages.
@@ -101,7 +102,7 @@ pub(super) struct NewestMessages<'a> {
     pub(super) texts: &'a [String],
     /// Position of the newest message.
     pub(super) position_last: u64,
-    /// Whether equal call ids are anchors that only count calls.
+    /// Whether equal call ids are anchors although they only count calls.
     pub(super) counts_calls: bool,
 }
 
@@ -112,7 +113,7 @@ pub(super) struct MatchedRun {
     pub(super) length: usize,
     /// Entries that are anchors.
     pub(super) anchors: usize,
-    /// Entries that say the same under an id or a unique call id.
+    /// Entries with a stored id or a unique call id that say the same as their message.
     pub(super) named: usize,
 }
 
@@ -135,14 +136,14 @@ impl NewestMessages<'_> {
             }
             run.length += 1;
         }
-        if run.anchors == 0 && self.counts_calls {
+        if run.length > 0 && run.anchors == 0 && self.counts_calls {
             run.anchors = self.count_counted_calls(entries, run.length);
         }
         run
     }
 
-    /// Counts the last `length` entries, which equal the newest messages, that have their call ids;
-    /// 0: no message before them has a call id, so the ids may begin anew in each turn.
+    /// Counts the entries with the call ids of their messages among the last `length`, which equal
+    /// the newest messages. 0 if no message before has a call id: ids may begin anew in each turn.
     fn count_counted_calls(&self, entries: &[AlignableEntry], length: usize) -> usize {
         if !self.marks.iter().rev().skip(length).any(MessageMark::has_call) {
             return 0;
@@ -152,7 +153,7 @@ impl NewestMessages<'_> {
     }
 }
 
-/// Returns whether each call id of messages is there once, and there is one.
+/// Returns whether a message has a call id, and no two messages have the same.
 pub(super) fn has_distinct_calls(marks: &[MessageMark]) -> bool {
     let calls = marks.iter().filter(|mark| mark.has_call());
     let mut calls: Vec<[u8; 4]> = calls.map(|mark| mark.call).collect();
@@ -160,8 +161,8 @@ pub(super) fn has_distinct_calls(marks: &[MessageMark]) -> bool {
     !calls.is_empty() && calls.array_windows().all(|[left, right]| left != right)
 }
 
-/// Returns whether matched entries say too much to be a repetition, wherever they are in a list:
-/// three have long texts that differ.
+/// Returns whether matched entries have three different long texts: too much to be a repetition,
+/// wherever the entries are in a list.
 pub(super) fn have_certain_texts(entries: &[AlignableEntry]) -> bool {
     let texts = entries.iter().filter(|entry| entry.is_strong_anchor() && entry.text.is_some());
     let mut texts: Vec<[u8; 8]> = texts.map(|entry| entry.mark.meaning).collect();

@@ -49,9 +49,9 @@ use super::{
 ///
 /// `invalid-input`: a message that cannot be read, named by its index; `limit-exceeded`: too many
 /// or too large messages, with the number that fits; `exists`: a refused likely replay, another
-/// family, or most messages have ids of others; `denied`: the conversation is archived; `conflict`:
-/// the conversation is not at `revision`, or another call committed first; `not-found`: nothing was
-/// uploaded under a name; errors of the store.
+/// family, or most messages have ids of other messages; `denied`: the conversation is archived;
+/// `conflict`: the conversation is not at `revision`, or another call committed first; `not-found`:
+/// nothing was uploaded under a name; errors of the store.
 pub(crate) fn append(
     session: &mut StoreSession<'_>,
     call: Call<'_>,

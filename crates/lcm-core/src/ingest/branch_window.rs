@@ -31,7 +31,8 @@ pub(super) struct BranchWindow {
 }
 
 impl BranchWindow {
-    /// Returns all messages that come back: these, and those with which the list goes on.
+    /// Returns all messages that come back: those of the window, and `rest`, which the list has
+    /// after them.
     pub(super) fn into_restored(self, rest: RestoredMessages) -> RestoredMessages {
         let mut ranges = self.ranges;
         ranges.extend(rest.ranges);
@@ -82,8 +83,7 @@ impl LineRequest<'_, '_> {
 
 /// Returns the set-aside range that has a message.
 fn find_range(withdrawals: &Withdrawals, seq: u64) -> Option<WithdrawnRange> {
-    let mut ranges = withdrawals.ranges.iter();
-    let range = ranges.find(|range| (range.seq_first..=range.seq_last).contains(&seq))?;
+    let range = withdrawals.range_of(seq)?;
     matches!(range.reason, WithdrawalReason::SetAside { .. }).then_some(*range)
 }
 

@@ -93,8 +93,7 @@ impl AppendCommit<'_> {
         head.packs.extend(builder.finish()?);
         self.index_maintenance.append_messages(head, &new, changes.puts_mut())?;
         batch::flush_packs(call, head, node, &mut changes)?;
-        let count = head.messages + 1 - seq_first;
-        let tokens = head.raw_tokens - tokens_before;
+        let (count, tokens) = (head.messages + 1 - seq_first, head.raw_tokens - tokens_before);
         let before = head.context.clone();
         let new_counts = int::saturate_tokens(count);
         let act = match prepared {
@@ -126,9 +125,10 @@ impl AppendCommit<'_> {
         let seq_first = (new_counts > 0).then_some(seq_first);
         self.decision.add_system_event(call, &head, slot);
         self.decision.add_stored_event(call, &head, seq_first, tokens);
-        self.decision.add_skip_events(call, self.candidates, ingested);
-        let counts = ReceiptCounts { ingested, skipped, seq_first, events: self.decision.events };
-        Ok(counts.build_receipt(&head, seen, self.decision.warnings))
+        let AppendDecision { repeated, mut events, warnings, .. } = self.decision;
+        add_skips(call, self.candidates, repeated, ingested, &mut events);
+        let counts = ReceiptCounts { ingested, skipped, seq_first, events };
+        Ok(counts.build_receipt(&head, seen, warnings))
     }
 }
 
@@ -200,7 +200,7 @@ impl<'a> UnchangedAppend<'a> {
         joined: Changes,
     ) -> Result<Receipt> {
         let mut events = EventList::default();
-        add_skips(call, self.candidates, (self.repeated, 0), &mut events);
+        add_skips(call, self.candidates, self.repeated, 0, &mut events);
         let skipped = int::to_u32(self.candidates.len());
         let counts = ReceiptCounts { ingested: 0, skipped, seq_first: None, events };
         if joined.is_empty() || loaded.bytes.is_none() {

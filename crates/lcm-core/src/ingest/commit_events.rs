@@ -1,4 +1,4 @@
-//! The events of an append: what was stored, skipped, set aside and brought back.
+//! The events of an append: what was stored, skipped, set aside and restored.
 //!
 //! In: the decision about a batch, and its commit. Out: events of the receipt. `append` and its
 //! commit use this module.
@@ -11,15 +11,16 @@ use lcm_text::{
 
 use super::{batch::AppendCandidate, line_change::LineUpdate, new_messages::AppendDecision};
 
-/// Adds an event for each reason to skip candidates. Of these an earlier attempt stored the first
-/// `repeated`, and this call stores `ingested`.
+/// Adds an event for each reason for which candidates were skipped. An earlier attempt stored the
+/// first `repeated` candidates, and this call stores `ingested`.
 pub(super) fn add_skips(
     call: Call<'_>,
     candidates: &[AppendCandidate<'_>],
-    (repeated, ingested): (u32, u64),
+    repeated: u32,
+    ingested: u32,
     events: &mut EventList,
 ) {
-    let repeated = u64::from(repeated);
+    let (repeated, ingested) = (u64::from(repeated), u64::from(ingested));
     let rest = candidates.iter().skip(int::to_usize(repeated));
     let blank = int::to_u64(rest.filter(|one| one.message.is_failed_and_empty).count());
     let known = int::to_u64(candidates.len()).saturating_sub(repeated + blank + ingested);
@@ -31,8 +32,8 @@ pub(super) fn add_skips(
 }
 
 impl AppendDecision {
-    /// Adds the event of the messages that a commit stored, from `seq_first` on; `None`: it stored
-    /// none. `head`: after the commit; `tokens`: of the messages.
+    /// Adds the event of the messages that a commit stored, from `seq_first` on; `None`: the commit
+    /// stored no message. `head`: after the commit; `tokens`: of the messages.
     pub(super) fn add_stored_event(
         &mut self,
         call: Call<'_>,
@@ -66,21 +67,11 @@ impl AppendDecision {
         members.add_number("versions", slot.versions);
         self.events.push(EventKind::SystemChanged, call.conversation, members);
     }
-
-    /// Adds the events about candidates that a commit did not store; it stored `ingested`.
-    pub(super) fn add_skip_events(
-        &mut self,
-        call: Call<'_>,
-        candidates: &[AppendCandidate<'_>],
-        ingested: u32,
-    ) {
-        add_skips(call, candidates, (self.repeated, ingested.into()), &mut self.events);
-    }
 }
 
 impl LineUpdate {
-    /// Adds the events about stored messages that leave the line or come back; `messages`: their
-    /// number before the append.
+    /// Adds the events about messages that leave the line or come back. `messages`: number of
+    /// stored messages before the append.
     pub(super) fn add_events(&self, call: Call<'_>, messages: u64, events: &mut EventList) {
         let Some(change) = &self.change else { return };
         let left = self.withdrawals.list_line_ranges(change.fork.saturating_add(1), messages);

@@ -56,7 +56,7 @@ pub(crate) struct ImportedVersion {
     pub(crate) messages: Vec<(Dialect, String)>,
 }
 
-/// Stores a version of the system messages and makes it the newest, unless it is stored.
+/// Stores a version of the system messages as the newest; a stored version stays as it is.
 ///
 /// # Errors
 ///
@@ -82,7 +82,9 @@ pub(crate) fn import_system(
         candidates.append(&mut read);
     }
     if candidates.iter().any(|candidate| candidate.message.role != Role::System) {
-        return Err(Error::invalid_input("a version of the system messages must have no other"));
+        return Err(Error::invalid_input(
+            "a version of the system messages must have messages of the role `system` only",
+        ));
     }
     let messages = candidates.iter().collect();
     let Some(update) = SystemUpdate::prepare_update(session, call, &loaded.head, messages, 0)?

@@ -120,13 +120,14 @@ struct AlignedRun {
     position_first: u64,
     /// Entries that are anchors.
     anchors: usize,
-    /// Whether one of the last entries says the same under an id or a unique call id.
+    /// Whether an entry with a stored id or a unique call id says the same as its message; false
+    /// if the run was not found from the end of the line on.
     is_named: bool,
 }
 
-/// Numbers of first entries and messages among which a run is not looked for.
+/// Numbers of entries and messages at the beginning of list and line that a search skips.
 #[derive(Clone, Copy, Debug, Default)]
-struct LeadCounts {
+struct SkippedCounts {
     entries: usize,
     messages: usize,
 }
@@ -242,7 +243,7 @@ impl LineComparison<'_, '_> {
         let (length, anchors) = (prefix.length, prefix.anchors);
         // One message may well be said again, so a run at the end counts more than one message at
         // the beginning.
-        let suffix = self.find_suffix_run(session, LeadCounts::default())?;
+        let suffix = self.find_suffix_run(session, SkippedCounts::default())?;
         // Elsewhere in the list, the newest messages may well be said again.
         let is_near = suffix.start <= self.confirmed
             || suffix.length == stored
@@ -261,7 +262,7 @@ impl LineComparison<'_, '_> {
         }
         let inside = match is_suffix {
             true => suffix,
-            false => self.find_inside_run(session, LeadCounts::default())?,
+            false => self.find_inside_run(session)?,
         };
         if follows_prefix(&inside) {
             diff.add_prefix(&prefix);
@@ -350,8 +351,8 @@ impl LineComparison<'_, '_> {
         Ok(())
     }
 
-    /// Returns whether the list goes on after an entry as the line does after a message. Behind the
-    /// newest message, anything may follow.
+    /// Returns whether the list continues after an entry as the line does after a message. After
+    /// the newest message, any entry may follow.
     fn goes_on_after(
         &self,
         session: &mut StoreSession<'_>,
@@ -366,9 +367,10 @@ impl LineComparison<'_, '_> {
         Ok(stored.first().is_some_and(|stored| stored.is_entry(position + 1, next)))
     }
 
-    /// Finds the entries that are stubs of results whose call ids may only count calls: pairs of an
-    /// index and a position. All else must be equal up to the end of the list or the line, and
-    /// behind the last stub; `None`: it is not.
+    /// Finds the entries from `start` on that are stubs of tool results whose call ids may only
+    /// count calls. Returns pairs of an index and a position, up to the end of the list or the
+    /// line. `None`: no entry is a stub, the last entry is one, or another entry differs from its
+    /// message.
     fn find_stubs(
         &self,
         session: &mut StoreSession<'_>,
@@ -414,9 +416,9 @@ impl LineComparison<'_, '_> {
                     is_enclosed: position_next.is_some(),
                 };
                 if !range.is_enclosed && range.is_large() {
-                    let before =
-                        LeadCounts { entries: start, messages: int::to_usize(position - 1) };
-                    let run = self.find_suffix_run(session, before)?;
+                    let skipped =
+                        SkippedCounts { entries: start, messages: int::to_usize(position - 1) };
+                    let run = self.find_suffix_run(session, skipped)?;
                     if self.is_certain_run(&run) {
                         diff.add_run(&run);
                         continue;
@@ -464,18 +466,18 @@ impl LineComparison<'_, '_> {
         Ok(runs)
     }
 
-    /// Finds the longest run with an anchor that ends with the newest message of the line, after
-    /// the leads. Of equally long runs, the run right after the lead of the list is preferred, then
+    /// Finds the longest run with an anchor that ends with the newest message of the line, behind
+    /// what is skipped. Of equally long runs, a run that begins directly there is preferred, then
     /// the last run.
     fn find_suffix_run(
         &self,
         session: &mut StoreSession<'_>,
-        lead: LeadCounts,
+        skipped: SkippedCounts,
     ) -> Result<AlignedRun> {
-        let least = lead.entries;
+        let least = skipped.entries;
         let (marks, length) = (self.line.newest_marks(), self.line.count_messages());
         let is_counted = alignment::has_distinct_calls(marks);
-        let free = int::to_usize(length).saturating_sub(lead.messages);
+        let free = int::to_usize(length).saturating_sub(skipped.messages);
         let mut best = AlignedRun { start: least, ..AlignedRun::default() };
         for end in (least + 1..=self.entries.len()).rev() {
             let most = free.min(end - least).min(marks.len());
@@ -499,19 +501,19 @@ impl LineComparison<'_, '_> {
             }
         }
         if best.length == marks.len() {
-            self.extend_run(session, lead, &mut best)?;
+            self.extend_run(session, skipped, &mut best)?;
         }
         Ok(best)
     }
 
-    /// Extends a run to the entries before, after the leads.
+    /// Extends a run to the entries before, behind what is skipped.
     fn extend_run(
         &self,
         session: &mut StoreSession<'_>,
-        lead: LeadCounts,
+        skipped: SkippedCounts,
         run: &mut AlignedRun,
     ) -> Result<()> {
-        let (least, first) = (lead.entries, int::to_u64(lead.messages) + 1);
+        let (least, first) = (skipped.entries, int::to_u64(skipped.messages) + 1);
         while run.start > least && run.position_first > first {
             let page_first = run.position_first.saturating_sub(64).max(first);
             let mut stored = self.line.read_page(session, page_first)?;
@@ -540,11 +542,7 @@ impl LineComparison<'_, '_> {
 
     /// Finds the longest run that begins among the newest messages and does not reach their end.
     /// The run must have two anchors, and no entry before it that is not confirmed.
-    fn find_inside_run(
-        &self,
-        session: &mut StoreSession<'_>,
-        lead: LeadCounts,
-    ) -> Result<AlignedRun> {
+    fn find_inside_run(&self, session: &mut StoreSession<'_>) -> Result<AlignedRun> {
         let marks = self.line.newest_marks();
         let newest_first = self.line.count_messages() + 1 - int::to_u64(marks.len());
         let mut best = AlignedRun::default();
@@ -554,8 +552,8 @@ impl LineComparison<'_, '_> {
                 self.match_messages(session, entries, position_first)?;
             let mut run =
                 AlignedRun { start, length, position_first, anchors, ..AlignedRun::default() };
-            self.extend_run(session, lead, &mut run)?;
-            let is_near = run.start <= self.confirmed.max(lead.entries);
+            self.extend_run(session, SkippedCounts::default(), &mut run)?;
+            let is_near = run.start <= self.confirmed;
             let is_proven = is_near && run.anchors >= INSIDE_ANCHORS_MIN;
             if is_proven && run.length > best.length {
                 best = run;

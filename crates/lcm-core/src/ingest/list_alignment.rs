@@ -120,7 +120,7 @@ pub(super) fn align_list(
         seq_seen: list.seq_seen,
     };
     let mut decision = request.decide_list(session)?;
-    // A list of a system message and one other is no single message.
+    // The line was compared without the system messages: with them, one entry is a list.
     if lead > 0 && decision.found_by == "none" && decision.outcomes.contains(&EntryOutcome::New) {
         decision.start = ListStart::Unplaced;
     }
@@ -131,7 +131,7 @@ pub(super) fn align_list(
 
 impl AlignmentRequest<'_> {
     /// Counts the first entries that may fill the slot: leading system messages of which no id is
-    /// stored. System messages alone may only begin a conversation.
+    /// stored. A list of nothing else may fill the slot only where `has_no_message`.
     fn count_lead(&self, has_no_message: bool) -> usize {
         let unknown = self.known.iter().take_while(|known| known.is_none()).count();
         let lead = count_leading(self.entries.iter().map(|entry| entry.role)).min(unknown);

@@ -172,8 +172,8 @@ impl ListBatch<'_> {
 }
 
 impl AppendExtra {
-    /// Returns the plan of a call in append mode `new`, of whose messages an earlier
-    /// attempt stored the first `repeated`.
+    /// Returns the plan of a call in append mode `new`. An earlier attempt stored the first
+    /// `repeated` candidates.
     pub(super) fn build_plan(
         &self,
         repeated: u32,

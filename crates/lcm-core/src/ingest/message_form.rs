@@ -38,28 +38,33 @@ pub(super) fn compare_forms(
         if begins && entry.role != Role::User && !stored.is_empty() {
             return Some(MessageForm::Longer);
         }
-        let rest = find_rest(entry, stored);
-        if rest.is_some_and(|rest| entry.role == Role::User && is_block(rest)) {
-            return Some(MessageForm::Other);
-        }
-        if rest.is_some() && entry.is_discriminating {
-            let is_user = entry.role == Role::User;
-            return Some(if is_user { MessageForm::Shortened } else { MessageForm::Other });
+        let is_user = entry.role == Role::User;
+        let text = entry.text.filter(|(bytes, _)| (1..stored.len()).contains(bytes));
+        let text = text.filter(|_| is_user || entry.is_discriminating);
+        match text.and_then(|text| find_rest(entry.role, text, stored)) {
+            Some(rest) if is_user && is_block(rest) => return Some(MessageForm::Other),
+            Some(_) if is_user && entry.is_discriminating => return Some(MessageForm::Shortened),
+            Some(_) if !is_user => return Some(MessageForm::Other),
+            _ => {}
         }
     }
     let is_result = entry.role == Role::Tool && mark.has_same_call(stored_mark);
     is_result.then_some(MessageForm::Other)
 }
 
-/// Returns what a longer stored text has beside the text of an entry, with which it begins or ends;
-/// `None`: it does not.
-fn find_rest<'a>(entry: &AlignableEntry, stored: &'a str) -> Option<&'a str> {
-    let (bytes, said) = entry.text.filter(|(bytes, _)| (1..stored.len()).contains(bytes))?;
+/// Returns what a stored text has beside the text of an entry, given as bytes and hash. `None`: the
+/// stored text neither begins nor ends with the text of the entry.
+pub(super) fn find_rest(
+    role: Role,
+    (bytes, said): (usize, [u8; 16]),
+    stored: &str,
+) -> Option<&str> {
+    let rest_bytes = stored.len().checked_sub(bytes)?;
     let ends = [
         (stored.get(..bytes), stored.get(bytes..)),
-        (stored.get(stored.len() - bytes..), stored.get(..stored.len() - bytes)),
+        (stored.get(rest_bytes..), stored.get(..rest_bytes)),
     ];
-    let is_entry = |text: &str| meaning::hash_text(entry.role, text) == said;
+    let is_entry = |text: &str| meaning::hash_text(role, text) == said;
     ends.into_iter().find_map(|(text, rest)| rest.filter(|_| text.is_some_and(is_entry)))
 }
 
@@ -72,8 +77,8 @@ fn is_block(rest: &str) -> bool {
         .any(|(first, last)| rest.starts_with(*first) && rest.ends_with(*last))
 }
 
-/// Returns whether an entry is a shorter result of a call with the same id, which may only count
-/// calls: a stub, if what is beside it is equal.
+/// Returns whether an entry may be a stub: a shorter result of a call with the same id. The id may
+/// only count calls, so the neighbours must be equal too.
 pub(super) fn may_be_stub(entry: &AlignableEntry, message: &ComparedMessage) -> bool {
     let is_shorter = |said: &str| entry.text.is_some_and(|(bytes, _)| bytes < said.len());
     entry.role == Role::Tool

@@ -31,13 +31,14 @@ pub(crate) struct PlannedLine {
     pub(super) list_hash: Option<[u8; 16]>,
     /// Number of messages that the call must take so that the whole list is stored.
     pub(super) count: u64,
-    /// Seq up to which the caller has seen every message before the plan; `None`: with this list it
-    /// has seen all.
+    /// Seq up to which the caller had seen every message before the plan; `None`: with this list
+    /// the caller has seen all messages.
     seq_seen: Option<u64>,
 }
 
 impl PlannedLine {
-    /// What a decision plans; `is_complete`: whether the plan has all missing entries of the list.
+    /// Creates the plan of a decision. `is_complete`: whether the plan has all missing entries of
+    /// the list.
     pub(super) fn from_decision(decision: &ListDecision, is_complete: bool) -> Self {
         let SeenMessages { is_all, seq_before } = decision.seen;
         Self {

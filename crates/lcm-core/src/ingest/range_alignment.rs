@@ -30,7 +30,7 @@ pub(super) struct ComparedRange<'a> {
 }
 
 impl ComparedRange<'_> {
-    /// Returns whether the range is not compared at once.
+    /// Returns whether the range is too large to be compared at once.
     pub(super) fn is_large(&self) -> bool {
         let count = int::to_usize(self.position_end.saturating_sub(self.position_first));
         self.entries.len().max(count) > RANGE_MAX
@@ -38,7 +38,7 @@ impl ComparedRange<'_> {
 
     /// Aligns the entries and returns the position of each. The common beginning and, if the ranges
     /// are enclosed, the common end are found at any length. Of the rest, the first 1,000 entries
-    /// and messages are compared, and as many again after the last that was found.
+    /// and messages are compared, and as many again after the last pair that was found.
     ///
     /// # Errors
     ///
@@ -175,10 +175,11 @@ impl ComparedRange<'_> {
     }
 }
 
-/// Score of a pair, which is more than that of all pairs that follow each other.
+/// Score of a pair. A pair that directly follows another scores 1 more; all these points together
+/// are fewer than the score of one more pair.
 const PAIR_SCORE: u32 = 1 << 12;
 
-/// What a cell of the table says about the rests of entries and messages from it on.
+/// Values of a cell of the table: what is next among the entries and messages from the cell on.
 mod step {
     /// The next pair is after this entry.
     pub(super) const SKIP_ENTRY: u8 = 0;
@@ -186,7 +187,7 @@ mod step {
     pub(super) const SKIP_MESSAGE: u8 = 1;
     /// This entry and message are the next pair.
     pub(super) const PAIR: u8 = 2;
-    /// After this pair, the next entry and message are a pair.
+    /// Flag: after this pair, the next entry and message are a pair.
     pub(super) const GOES_ON: u8 = 4;
 }
 

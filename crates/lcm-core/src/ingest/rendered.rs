@@ -16,7 +16,6 @@ use crate::storage::{
 use lcm_text::{
     base::{error::Result, sort},
     message::{Role, meaning, meaning::SaidPart},
-    summary::transcript,
 };
 
 use super::transcript::{SummaryPart, TranscriptEntry};
@@ -24,8 +23,9 @@ use super::transcript::{SummaryPart, TranscriptEntry};
 /// Most summaries of one list that are read.
 const SUMMARIES_MAX: usize = 1_024;
 
-/// Removes the rendered summaries from entries. An entry that is nothing else becomes empty. A
-/// message that was stored with its summary, because its other text was new, stays as it is.
+/// Removes the rendered summaries from entries. An entry without other parts becomes empty. An
+/// entry that equals one of the newest messages, summary included, stays as it is: the message was
+/// stored with the summary, because its other text was new.
 ///
 /// # Errors
 ///
@@ -53,11 +53,7 @@ pub(super) fn strip_rendered<'a>(
         return Ok(());
     }
     let keys: Vec<RecordKey<Summary>> = ids.iter().map(|id| Summary::key(call.keys, *id)).collect();
-    let (offsets, is_plain) = (&call.config.time_offsets, call.config.plain_summaries);
-    let render = match is_plain {
-        true => transcript::render_summary_plain,
-        false => transcript::render_summary_xml,
-    };
+    let (offsets, render) = (&call.config.time_offsets, summary::choose_markup(call.config));
     let mut rendered: Vec<([u8; 8], [u8; 16])> = Vec::new();
     for (id, record) in ids.iter().zip(session.read_records(&keys)?) {
         let Some(record) = record else { continue };

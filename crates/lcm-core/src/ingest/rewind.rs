@@ -1,4 +1,4 @@
-//! Rewind: sets aside the messages after a point of the line by name, without a list.
+//! Rewind: sets aside the messages after a point of the line that the caller names, without a list.
 //!
 //! In: the last message that stays, or a number of units to take back. Out: the changed head and
 //! what was set aside. The verb `rewind` of `admin` uses this module.
@@ -50,7 +50,7 @@ pub(crate) struct Rewound {
     pub(crate) seq_last: u64,
     /// Seqs of the messages that were set aside, ascending.
     pub(crate) set_aside: Vec<u64>,
-    /// The newest of them, oldest first.
+    /// Texts of the newest of them, oldest first; at most 100 messages or 256 KiB.
     pub(crate) messages: Vec<String>,
     /// Number of messages that came back.
     pub(crate) restored: u64,
@@ -89,10 +89,11 @@ pub(crate) fn rewind_line(
     let items = line.message_history().head.context.load_items(session, call.keys)?;
     let is_summary = |item: &&ContextItem| matches!(item, ContextItem::Summary(_));
     let summarised = items.iter().rfind(is_summary).map_or(0, ContextItem::seq_last);
-    let first = restored.first().map_or(fork + 1, |(first, _)| *first);
-    if first.min(fork + 1) <= summarised {
+    let first = restored.first().map_or(fork + 1, |(first, _)| *first).min(fork + 1);
+    if first <= summarised {
         return Err(Error::invalid_input(format_args!(
-            "`to` must not lead before message {summarised}, which a summary covers; got {fork}"
+            "`to` and `units` must leave the messages up to {summarised}, which summaries cover; \
+             got a change from message {first} on"
         )));
     }
     let places = line.count_through(fork) + 1..=line.count_messages();
@@ -144,7 +145,7 @@ fn find_target(
     })
 }
 
-/// Returns the last message before the newest `units` units of the line.
+/// Returns the last message before the newest `units` units of the line; 0: none.
 fn find_unit(session: &mut StoreSession<'_>, line: &StoredLine<'_>, units: u64) -> Result<u64> {
     let last = line.count_messages();
     let first = last.saturating_sub(UNITS_MESSAGES_MAX) + 1;

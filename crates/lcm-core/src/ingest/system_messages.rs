@@ -5,8 +5,8 @@
 //!
 //! | list | its leading system messages |
 //! |---|---|
-//! | begins the conversation, or its first session after a new one | fill the slot |
-//! | has messages that are stored | fill the slot, but the last may be messages before these |
+//! | begins the conversation, or a new session of it | fill the slot |
+//! | has messages that are stored | fill the slot, except last ones stored before these messages |
 //! | has none, and they equal the newest version | fill the slot, which stays as it is |
 //! | has none, and they say something else | become messages of the sequence |
 //! | has nothing but system messages | become messages of the sequence |
@@ -59,7 +59,7 @@ pub(super) struct LeadRequest<'a, 'b> {
 }
 
 impl LeadRequest<'_, '_> {
-    /// Decides what becomes of each.
+    /// Decides what becomes of each leading system message.
     ///
     /// # Errors
     ///
@@ -84,8 +84,8 @@ impl LeadRequest<'_, '_> {
         Ok(outcomes)
     }
 
-    /// Counts the last entries that are the messages of the line before the first entry after the
-    /// lead; 0: the list begins with that entry, apart from its system messages.
+    /// Counts the last entries of the lead that equal the messages of the line before the first
+    /// entry after the lead; 0: none, or the line or an earlier list begins with that entry.
     fn count_in_line(&self, session: &mut StoreSession<'_>) -> Result<usize> {
         let position = self.diff.positions.first().copied().flatten();
         let is_start =
@@ -121,7 +121,7 @@ pub(super) fn read_option<'a>(
         Error::new(error.code, format_args!("`system`: {reason}"))
     })?;
     let mut parts = candidates.iter().flat_map(|candidate| &candidate.message.parts);
-    // The slot is shown as text, so any other content would leave the context without a word.
+    // A context shows the slot as text, so other content would be missing without a warning.
     match parts.all(|part| matches!(part, Part::Text { .. })) {
         true => Ok(candidates),
         false => Err(system_option::option_error()),
@@ -146,7 +146,7 @@ pub(super) struct SystemUpdate<'a> {
     known: Option<(SystemVersion, u32)>,
     /// The whole version whose texts the new version may share.
     shared: Option<(SharedVersion, SystemVersion)>,
-    /// Of an imported version; `None`: it follows the newest version now.
+    /// Stamp of an imported version; `None`: the version is made now and follows the newest.
     stamp: Option<VersionStamp>,
 }
 

@@ -3,8 +3,8 @@
 //! In: the entries of a list, and the seqs of the messages with their ids. Out: a notice, or an
 //! error if most of the list would be lost. `append` and `reconcile` use this module.
 //!
-//! Ids are believed, so a host that gives one id to two messages loses the second. Shorter forms of
-//! a stored text and replaced results of tools are not lost: the stored message has more.
+//! Ids of the host are authoritative, so a host that gives one id to two messages loses the second.
+//! A shorter form of a stored text and another result of the same call do not count as lost.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -14,10 +14,11 @@ use lcm_text::{
         error::{Error, ErrorCode, Result},
         int, sort,
     },
-    message::{Role, meaning},
+    message::Role,
 };
 
 use super::{
+    message_form,
     stored_line::{ComparedMessage, StoredLine},
     transcript::TranscriptEntry,
 };
@@ -100,7 +101,7 @@ impl TakenIds<'_> {
         let places = self.known.iter().enumerate().skip(accepted);
         let mut unsure: Vec<(u64, usize)> = Vec::new();
         for (place, seq) in places.filter_map(|(place, seq)| Some((place, (*seq)?))) {
-            let mark = line.newest_mark(seq);
+            let mark = line.mark_of(seq);
             let said = self.entries.get(place).map(|(_, entry)| entry.mark.meaning);
             if mark.is_none_or(|mark: &MessageMark| Some(mark.meaning) != said) {
                 unsure.push((seq, place));
@@ -135,12 +136,7 @@ fn is_lost(entry: &TranscriptEntry, message: &ComparedMessage) -> bool {
     let (Some(said), Some(bytes), Some(stored)) = (said, bytes, message.said.as_deref()) else {
         return true;
     };
-    if bytes > stored.len() {
-        return true;
-    }
-    let ends = [stored.get(..bytes), stored.get(stored.len() - bytes..)];
-    let is_held =
-        ends.into_iter().flatten().any(|text| meaning::hash_text(entry.role, text) == said.said);
     let is_result = entry.role == Role::Tool && message.role == Role::Tool;
-    !is_held && !is_result
+    let is_held = |text| message_form::find_rest(entry.role, text, stored).is_some();
+    bytes > stored.len() || !(is_result || is_held((bytes, said.said)))
 }

@@ -60,7 +60,7 @@ pub(super) struct TranscriptEntry {
 /// A part that begins like a rendered summary.
 #[derive(Debug)]
 pub(super) struct SummaryPart {
-    /// Place among the parts.
+    /// Index in [`TranscriptEntry::said`].
     pub(super) place: usize,
     /// Id as it is printed.
     pub(super) id: String,

@@ -136,7 +136,7 @@ fn expand_in_conversation(
             if let Some(behind) = &walk.options.resume_after_id {
                 return Err(Error::not_found(format_args!(
                     "`after` must be an entry that this call lists below `{name}`, got `{behind}`; \
-                     repeat the arguments of the call before"
+                     repeat the arguments of the previous call"
                 )));
             }
             name

@@ -140,8 +140,8 @@ pub(crate) struct ConversationHead {
     pub(crate) deferred: Option<DeferredCompaction>,
     /// Number of entries in the record of remakes; 0: there is no such record.
     pub(crate) remakes: u32,
-    /// The slot of system messages, a record of its own that is read with the head; `None`: no list
-    /// had system messages.
+    /// The slot of system messages, a record of its own that is read with the head; `None`: the
+    /// slot was never filled.
     #[serde(skip)]
     pub(crate) system: Option<SystemSlot>,
 }
@@ -517,7 +517,7 @@ pub(crate) enum JournalAction {
     Focus,
     /// Stored the clock, beside a grant that ends by it.
     Clock,
-    /// Removed that models were asked for provisional summaries again in vain.
+    /// Removed the entries of failed remakes, so that models are asked again.
     Resummarize,
     /// Made a version of the system messages the newest, and stored no message.
     System { version: [u8; 8] },

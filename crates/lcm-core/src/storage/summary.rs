@@ -18,8 +18,9 @@ use lcm_text::{
         int,
         time_offsets::TimeOffsets,
     },
+    config::Config,
     message::trust::Trust,
-    summary::transcript,
+    summary::transcript::{self, SummaryElement},
     types::{
         api::Timestamp,
         model::{Finish, Level},
@@ -108,8 +109,8 @@ pub(crate) struct Summary {
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Provisional {
     No,
-    /// The text was made because the configured model failed, was not there, or had its answers
-    /// rejected.
+    /// The text was made without the configured model, which failed, was not available, or had its
+    /// answers rejected.
     Text,
     /// A model wrote the text, and a source was provisional.
     Source,
@@ -329,6 +330,14 @@ impl Summary {
             trust: self.trust,
             text: &self.text,
         })
+    }
+}
+
+/// Returns the function that renders the element of a summary in an assembled context.
+pub(crate) fn choose_markup(config: &Config) -> fn(&SummaryElement<'_>) -> String {
+    match config.plain_summaries {
+        true => transcript::render_summary_plain,
+        false => transcript::render_summary_xml,
     }
 }
 

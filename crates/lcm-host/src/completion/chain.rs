@@ -109,7 +109,7 @@ impl Chain {
             let began = Instant::now();
             let answer = provider.complete(request, cancel);
             *attempts += 1;
-            events::trace_call(request, *attempts, &answer, began.elapsed().as_millis());
+            events::emit_model_call(request, *attempts, &answer, began.elapsed().as_millis());
             let CompletionResult::Failed(error) = &answer else { return answer };
             if is_final(error) || retries == self.retries || cancel.is_cancelled() {
                 return answer;
@@ -151,7 +151,7 @@ impl CompletionProvider for Chain {
                 CompletionResult::Failed(_) => {}
             }
         }
-        // The component rejects a faulty answer by its rules.
+        // The component decides what follows from a faulty answer.
         faulty.unwrap_or(last)
     }
 

@@ -52,8 +52,8 @@ pub trait CompletionProvider: Send + Sync {
     /// `cancel` is set.
     fn complete(&self, request: &CompletionRequest, cancel: &Cancel) -> CompletionResult;
 
-    /// Returns whether the requests of this purpose are completed without a model on purpose. An
-    /// answer of [`Offline`] from any other provider stands in for a model that failed, so its
+    /// Returns whether the program chose to complete requests of this purpose without a model. An
+    /// answer of [`Offline`] through any other provider stands in for a model that failed, so its
     /// summary is provisional.
     fn is_offline(&self, purpose: Purpose) -> bool {
         let _ = purpose;
@@ -81,8 +81,8 @@ pub(crate) fn complete_all(
     let panicked = || failed(CompletionErrorCode::Other, "the provider panicked");
     thread::scope(|scope| {
         let start = |request| {
-            let task = events::current_task();
-            scope.spawn(move || task.in_scope(|| model.complete(request, cancel)))
+            let span = events::current_span();
+            scope.spawn(move || span.in_scope(|| model.complete(request, cancel)))
         };
         let running: Vec<_> = requests.iter().map(start).collect();
         running.into_iter().map(|thread| thread.join().unwrap_or_else(|_| panicked())).collect()

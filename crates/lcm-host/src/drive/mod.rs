@@ -66,7 +66,7 @@ impl Lcm {
     where
         T: DeserializeOwned,
     {
-        let _span = events::enter_task(task);
+        let _span = events::enter_task_span(task);
         let messages = TaskMessages { texts: parts.messages, uploads: BTreeMap::new() };
         let mut driver = Driver { lcm: self, parts, messages, state: TaskState::default() };
         driver.run(task)?;
@@ -115,7 +115,7 @@ impl Driver<'_> {
         if let (Some(on_messages), Some(finished)) = (&mut self.parts.on_messages, finished) {
             on_messages(finished);
         }
-        next.events.drain(..).for_each(|event| events::trace(&event));
+        next.events.drain(..).for_each(|event| events::emit_event(&event));
         for warning in next.warnings.drain(..) {
             if !self.state.warnings.contains(&warning) {
                 self.state.warnings.push(warning);

@@ -62,8 +62,7 @@ pub struct ConversationStatus {
     pub revision: u64,
     /// Number of messages.
     pub messages: u64,
-    /// Number of summaries that no configured model made, or made from such, and that will be made
-    /// again.
+    /// Number of provisional summaries that will be made again.
     pub provisional: u64,
     /// Estimated tokens of all messages.
     pub message_tokens: u64,

@@ -178,8 +178,8 @@ pub struct CompactionPass {
     pub level: Level,
     /// Whether the text was cut to its token limit.
     pub capped: bool,
-    /// Whether the summary is provisional: no configured model gave its text, or that of a source.
-    /// A later compaction makes it again.
+    /// Whether the summary is provisional: the configured model did not write its text, or that of
+    /// a source. A later compaction makes it again.
     pub provisional: bool,
     /// Id of the provisional summary that was made again as this one; null: none was.
     #[serde(deserialize_with = "Option::deserialize")]

@@ -168,8 +168,8 @@ pub struct CompactTask {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counts_refusals: Option<bool>,
     /// Whether the compaction belongs to a turn: models that failed are not asked before their
-    /// pause has ended, unless `force` is set, and the end is recorded for `maintain` and the next
-    /// turn. Default: `false`.
+    /// pause has ended, unless `force` is set. The end of the pause is recorded for `maintain` and
+    /// the next turn. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<bool>,
 }
@@ -276,7 +276,7 @@ pub struct DeleteTask {
     pub conversation: String,
 }
 
-/// Makes provisional summaries again, also those that the model was asked for again in vain.
+/// Makes provisional summaries again, even if the model was asked for them in vain before.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ResummarizeTask {
     /// Name of the task.

@@ -50,8 +50,8 @@ pub enum SkipReason {
     Excluded,
 }
 
-/// The rule by which an answer became no summary: the model refused; the answer says nothing; it is
-/// not smaller than its sources; it ended at its token limit; the verifier has findings.
+/// The rule that rejected an answer: the model refused; the answer says nothing, is not smaller
+/// than its sources, or ended at its token limit; the verifier has findings.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RejectionRule {
@@ -81,7 +81,8 @@ pub struct MessagesStored {
     pub seq_first: u64,
     /// Position of the last of them, from 1.
     pub seq_last: u64,
-    /// Number of first messages that are other forms of stored messages, and in no context.
+    /// Number of messages, from the first on, that are other forms of stored messages and in no
+    /// context.
     pub revisions: u64,
     /// Estimated tokens of the stored messages.
     pub tokens: u64,
@@ -173,7 +174,7 @@ pub struct SummaryAsked {
     pub output_tokens_max: u64,
 }
 
-/// The answer of a model became no summary.
+/// The answer of a model was rejected.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct SummaryRejected {
     /// Kind of the event.
@@ -189,12 +190,12 @@ pub struct SummaryRejected {
     pub level: Level,
     /// The rule that rejected the answer.
     pub rule: RejectionRule,
-    /// The offending words, one line each that starts with what is wrong with them; empty unless
-    /// `rule` is `findings`.
+    /// The offending words, one line each, which begins with the fault; empty unless `rule` is
+    /// `findings`.
     pub findings: Vec<String>,
 }
 
-/// A summary replaced its sources.
+/// A summary replaced its sources, or a provisional summary.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct SummaryMade {
     /// Kind of the event.
@@ -214,8 +215,8 @@ pub struct SummaryMade {
     pub model: String,
     /// Whether the text was cut to its token limit.
     pub capped: bool,
-    /// Whether the summary is provisional: no configured model gave its text, or that of a source.
-    /// A later compaction makes it again.
+    /// Whether the summary is provisional: the configured model did not write its text, or that of
+    /// a source. A later compaction makes it again.
     pub provisional: bool,
     /// Id of the provisional summary that was made again as this one; null: none was.
     #[serde(deserialize_with = "Option::deserialize")]
@@ -271,7 +272,7 @@ pub struct ConflictRepeated {
     pub attempt: u64,
 }
 
-/// Compaction was deferred, an attempt to catch up failed, or it was caught up.
+/// Compaction was deferred, an attempt at it failed, or it was done.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct CompactionDebt {
     /// Kind of the event.

@@ -249,8 +249,8 @@ pub struct ReconcilePlan {
     /// Reason for which nothing may be imported now; null: no reason.
     #[serde(deserialize_with = "Option::deserialize")]
     pub blocked: Option<ImportBlock>,
-    /// Checkpoint for the next plan. While entries are missing it is that of the request, or null:
-    /// reconcile again after the appends to get the new one.
+    /// Checkpoint for the next plan. While entries are missing, the checkpoint is that of the
+    /// request, or null: reconcile again after the appends to get the new checkpoint.
     #[serde(deserialize_with = "Option::deserialize")]
     pub checkpoint: Option<TranscriptCheckpoint>,
     /// Comparison of the `epoch` of the request with that of its checkpoint; null: the request has

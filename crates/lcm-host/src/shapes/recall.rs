@@ -419,12 +419,12 @@ pub struct SummaryDescription {
     pub source_ids: Vec<String>,
     /// Ids of the summaries made from the summary, at most one; empty on a grant for summaries.
     pub derived_ids: Vec<String>,
-    /// Whether no configured model gave the text, or that of a source.
+    /// Whether the configured model failed to write the text or a source.
     pub provisional: bool,
-    /// Id of the newest summary made in its place; null: none.
+    /// Id of the newest summary made in place of this one; null: none.
     #[serde(deserialize_with = "Option::deserialize")]
     pub replaced_by: Option<String>,
-    /// Id of the provisional summary that it was made for; null: none.
+    /// Id of the provisional summary that this one replaced; null: none.
     #[serde(deserialize_with = "Option::deserialize")]
     pub replaces: Option<String>,
     /// Ids of the first messages of a leaf; empty for a condensed summary.

@@ -220,7 +220,7 @@ pub struct MaintainAnswer {
 /// Arguments of `resummarize`.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ResummarizeArguments {
-    /// Provisional summaries; absent: all. Default: `null`.
+    /// Ids of provisional summaries; absent: all. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary_ids: Option<Vec<String>>,
     /// Whether the verb only reports what it would change. Default: `false`.
@@ -228,8 +228,8 @@ pub struct ResummarizeArguments {
     pub dry_run: Option<bool>,
 }
 
-/// Answer of `resummarize`: the next plan asks models for the summaries, also where they were asked
-/// in vain.
+/// Answer of `resummarize`: the next plan asks models for the summaries, even if they were asked in
+/// vain before.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ResummarizeAnswer {
     /// Whether the verb wrote, or with `dry_run` would write.

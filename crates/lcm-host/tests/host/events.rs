@@ -1,4 +1,4 @@
-//! Events: the list that every host reports alike, told to a subscriber of `tracing`.
+//! Events: a subscriber of `tracing` gets the same list as a listener of any other host.
 
 use std::{
     collections::VecDeque,
@@ -41,7 +41,7 @@ fn script_path() -> PathBuf {
 /// Returns a second subscriber, to keep while another one listens to this thread. With a single
 /// one, `tracing` asks the subscriber of the thread that reaches an event first, and leaves the
 /// event out everywhere if this is the thread of another test, which has none.
-fn stand_by() -> Dispatch {
+fn create_second_subscriber() -> Dispatch {
     Dispatch::new(Registry::default())
 }
 
@@ -98,7 +98,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Kept {
 }
 
 /// Opens a handle whose model gives the answers of the list.
-fn open(store: &Faulty, config: &Value, answers: &Arc<Mutex<VecDeque<Value>>>) -> Lcm {
+fn open_scripted(store: &Faulty, config: &Value, answers: &Arc<Mutex<VecDeque<Value>>>) -> Lcm {
     let answers = Arc::clone(answers);
     let model = move |_: &CompletionRequest| {
         let answer = answers.lock().unwrap().pop_front().unwrap();
@@ -129,8 +129,8 @@ fn open(store: &Faulty, config: &Value, answers: &Arc<Mutex<VecDeque<Value>>>) -
     builder.model(model).retries(0).open(wasm).unwrap()
 }
 
-/// Makes the call of a step.
-fn call(lcm: &Lcm, step: &Value) {
+/// Performs a step of the script.
+fn perform_step(lcm: &Lcm, step: &Value) {
     let clock = Clock::Fixed(step["now"].as_u64().unwrap());
     let chat = step["conversation"].as_str().unwrap();
     let cancel = Cancel::default();
@@ -164,9 +164,9 @@ fn call(lcm: &Lcm, step: &Value) {
     }
 }
 
-fn run(script: &Value) {
+fn run_script(script: &Value) {
     let (store, answers) = (Faulty::default(), Arc::default());
-    let lcm = open(&store, &script["config"], &answers);
+    let lcm = open_scripted(&store, &script["config"], &answers);
     for step in script["steps"].as_array().unwrap() {
         if step["do"] == "conflict" {
             store.fail_next(Fault::Conflict);
@@ -174,13 +174,13 @@ fn run(script: &Value) {
         }
         let listed = step["answers"].as_array().cloned().unwrap_or_default();
         *answers.lock().unwrap() = listed.into();
-        call(&lcm, step);
+        perform_step(&lcm, step);
         assert!(answers.lock().unwrap().is_empty(), "{step}");
     }
 }
 
 /// Removes what a subscriber does not get, null, and the time that a model took.
-fn comparable(event: &Value) -> Value {
+fn to_comparable(event: &Value) -> Value {
     let mut members = event.as_object().unwrap().clone();
     assert_eq!(members.remove("ms").is_some(), members["kind"] == "model-called");
     members.retain(|_, value| !value.is_null());
@@ -190,10 +190,10 @@ fn comparable(event: &Value) -> Value {
 #[test]
 fn a_conversation_is_reported_as_in_every_host() {
     let script: Value = serde_json::from_str(&fs::read_to_string(script_path()).unwrap()).unwrap();
-    let (kept, _second) = (Kept::default(), stand_by());
+    let (kept, _second) = (Kept::default(), create_second_subscriber());
     let listening = Registry::default().with(kept.clone());
-    subscriber::with_default(listening, || run(&script));
-    let events: Vec<Value> = kept.0.lock().unwrap().iter().map(comparable).collect();
+    subscriber::with_default(listening, || run_script(&script));
+    let events: Vec<Value> = kept.0.lock().unwrap().iter().map(to_comparable).collect();
     let expected = script["events"].as_array().unwrap().iter();
     let expected: Vec<Value> = expected
         .map(|event| {
@@ -202,7 +202,7 @@ fn a_conversation_is_reported_as_in_every_host() {
             if is_called {
                 event["ms"] = 0.into();
             }
-            comparable(&event)
+            to_comparable(&event)
         })
         .collect();
     assert_eq!(events, expected);
@@ -225,7 +225,7 @@ impl io::Write for Written {
 
 #[test]
 fn the_example_prints_what_was_stored_and_summaries_without_a_model() {
-    let (written, _second) = (Written::default(), stand_by());
+    let (written, _second) = (Written::default(), create_second_subscriber());
     example::listen(written.clone()).unwrap();
     let text = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
     let lines = |kind: &str| text.lines().filter(move |line| line.contains(kind)).count();
@@ -245,9 +245,9 @@ fn a_listener_that_panics_breaks_no_call() {
             panic!("the listener is broken");
         }
     }
-    let (count, _second) = (Arc::new(Mutex::new(0)), stand_by());
+    let (count, _second) = (Arc::new(Mutex::new(0)), create_second_subscriber());
     let broken = Registry::default().with(Broken(Arc::clone(&count)));
-    let lcm = open(&Faulty::default(), &json!({}), &Arc::default());
+    let lcm = open_scripted(&Faulty::default(), &json!({}), &Arc::default());
     let options = IngestOptions::new(Dialect::Lcm, Clock::Fixed(1));
     let message = [r#"{"role": "user", "content": "one", "id": "m1"}"#.to_owned()];
     let append = || lcm.ingest("chat", &message, &options, &Cancel::default(), &mut |_| {});

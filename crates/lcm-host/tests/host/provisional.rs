@@ -15,7 +15,7 @@ use crate::engine::component;
 
 const MINUTE_MS: u64 = 60_000;
 const START: u64 = 1_700_000_000_000;
-/// The context is over the threshold of both, and over the second.
+/// The context is over the threshold of both budgets, and larger than the second.
 const BUDGETS: [u32; 2] = [4_500, 2_500];
 const SAID: &str = "They spoke of a garden, a river and a letter.";
 const SAYS_NOTHING: [&str; 6] = [
@@ -29,41 +29,41 @@ const SAYS_NOTHING: [&str; 6] = [
 
 type Model = Box<dyn Fn(&CompletionRequest) -> CompletionResult + Send>;
 
-fn done(text: &str, finish: Finish) -> CompletionResult {
+fn complete_with(text: &str, finish: Finish) -> CompletionResult {
     let (text, model) = (text.to_owned(), "m".to_owned());
     CompletionResult::Done(Completion { text, finish, model, input_tokens: 0, output_tokens: 0 })
 }
 
-fn failing(code: CompletionErrorCode) -> Model {
+fn fail_with(code: CompletionErrorCode) -> Model {
     Box::new(move |_| {
         let message = "down".to_owned();
         CompletionResult::Failed(CompletionError { code, message, retry_after_ms: None })
     })
 }
 
-fn saying(text: &'static str, finish: Finish) -> Model {
-    Box::new(move |_| done(text, finish))
+fn answer_with(text: &'static str, finish: Finish) -> Model {
+    Box::new(move |_| complete_with(text, finish))
 }
 
 /// A message of about 100 tokens.
-fn message(number: usize) -> String {
+fn build_message(number: usize) -> String {
     let words = ["garden", "river", "market", "letter", "window", "harvest", "song"];
     let said: Vec<&str> = (0..60).map(|at| words[(at * number + at) % words.len()]).collect();
     let role = if number % 2 == 1 { "user" } else { "assistant" };
     json!({"role": role, "content": format!("{number} {}", said.join(" "))}).to_string()
 }
 
-fn messages() -> Vec<String> {
-    (1..=40).map(message).collect()
+fn build_messages() -> Vec<String> {
+    (1..=40).map(build_message).collect()
 }
 
-/// Whether a failure concerns the model, and not one request.
+/// Returns whether a failure concerns the model and not only one request.
 fn is_of_model(code: CompletionErrorCode) -> bool {
     !matches!(code, CompletionErrorCode::Policy | CompletionErrorCode::ContextTooLong)
 }
 
-/// Leads a life whose model fails, and then works.
-fn live(what: &str, budget: u32, fails: Model, is_failure: bool) {
+/// Leads a life whose model fails and later works.
+fn lead_life(what: &str, budget: u32, fails: Model, is_failure: bool) {
     let state = Arc::new(Mutex::new((fails, 0_u32)));
     let model = Arc::clone(&state);
     let lcm = Lcm::builder()
@@ -78,16 +78,16 @@ fn live(what: &str, budget: u32, fails: Model, is_failure: bool) {
     let asked = || state.lock().unwrap().1;
     let mut now = START;
     let chat = |now| lcm.conversation("c", budget).clock(Clock::Fixed(now));
-    let turn = chat(now).turn(&messages()).unwrap();
+    let turn = chat(now).turn(&build_messages()).unwrap();
     assert_eq!(turn.ingested.ingested, 40, "{what}");
     let before = asked();
     assert!(before > 0 && (!is_failure || before == 1), "{what}: asked {before} times");
     for number in 1..=4 {
         now += MINUTE_MS;
-        chat(now).turn(&[message(100 + number)]).unwrap();
+        chat(now).turn(&[build_message(100 + number)]).unwrap();
         assert!(!is_failure || asked() == before, "{what}: a user waited again");
     }
-    state.lock().unwrap().0 = saying(SAID, Finish::Stop);
+    state.lock().unwrap().0 = answer_with(SAID, Finish::Stop);
     let is_done = (0..10).any(|_| {
         now += 31 * MINUTE_MS;
         chat(now).maintain().unwrap().debt.is_none()
@@ -111,13 +111,13 @@ fn nothing_stays_provisional_when_the_model_works_again() {
             CompletionErrorCode::Unavailable,
             CompletionErrorCode::Other,
         ] {
-            live(&format!("{code:?}"), budget, failing(code), is_of_model(code));
+            lead_life(&format!("{code:?}"), budget, fail_with(code), is_of_model(code));
         }
         for text in SAYS_NOTHING {
-            live(text, budget, saying(text, Finish::Stop), false);
+            lead_life(text, budget, answer_with(text, Finish::Stop), false);
         }
-        live("cut off", budget, saying(SAID, Finish::Length), false);
-        live("refusal", budget, saying("I will not.", Finish::Refusal), false);
+        lead_life("cut off", budget, answer_with(SAID, Finish::Length), false);
+        lead_life("refusal", budget, answer_with("I will not.", Finish::Refusal), false);
     }
 }
 
@@ -126,12 +126,12 @@ fn the_next_model_is_asked_after_an_answer_that_says_nothing_or_was_cut_off() {
     let cut_off = [(SAID, Finish::Length)].into_iter();
     for (text, finish) in SAYS_NOTHING.map(|text| (text, Finish::Stop)).into_iter().chain(cut_off) {
         let lcm = Lcm::builder()
-            .model(move |_: &CompletionRequest| done(text, finish))
-            .model(|_: &CompletionRequest| done(SAID, Finish::Stop))
+            .model(move |_: &CompletionRequest| complete_with(text, finish))
+            .model(|_: &CompletionRequest| complete_with(SAID, Finish::Stop))
             .open_with(&component())
             .unwrap();
         let chat = lcm.conversation("c", BUDGETS[0]).clock(Clock::Fixed(START));
-        let made = chat.turn(&messages()).unwrap().compacted.unwrap().passes;
+        let made = chat.turn(&build_messages()).unwrap().compacted.unwrap().passes;
         assert!(!made.is_empty() && made.iter().all(|pass| !pass.provisional), "{text}");
         assert!(made.iter().all(|pass| pass.level == "normal"), "{text}");
     }

@@ -247,8 +247,8 @@ fn summary_has_sources(
     Ok(described)
 }
 
-/// Whether the summary `newer` was made in place of `older`, over any number of remakes: sources
-/// lead to the newest.
+/// Whether the first summary of `newer` was made in place of `older`, over any number of remakes:
+/// sources name the newest remake.
 fn is_made_again(
     host: &mut Host,
     conversation: &str,

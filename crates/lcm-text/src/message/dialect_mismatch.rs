@@ -69,8 +69,8 @@ const FOREIGN_CALL_KEYS: [&str; 3] = ["toolCallId", "callId", "tool_call_id"];
 pub struct DialectMismatch {
     /// The dialect that the message resembles; `None`: no dialect is recognised.
     pub looks_like: Option<Dialect>,
-    /// Whether the declared dialect loses a tool call or a result of the message; `looks_like` then
-    /// reads the lost part. `None` there: no dialect reads it.
+    /// Whether the declared dialect loses a tool call or a result of the message. `looks_like` is
+    /// then a dialect that reads the lost part; `None`: no dialect reads the part.
     pub loses_tools: bool,
 }
 
@@ -106,7 +106,7 @@ impl DialectReading<'_> {
         if has_unread {
             return self.find_unread_content();
         }
-        if self.dialect == Dialect::Gemini && self.shows_nothing_of_parts() {
+        if self.dialect == Dialect::Gemini && self.is_unlike_gemini() {
             return Some(DialectMismatch { looks_like: None, loses_tools: false });
         }
         let has_form =
@@ -195,9 +195,9 @@ impl DialectReading<'_> {
         self.members.iter().find(is_list)
     }
 
-    /// Returns whether a message without `role` has no part with a key of Gemini. A content of
+    /// Returns whether a message has neither a `role` nor a part with keys of Gemini. A content of
     /// Gemini has a `role`, or parts that are known.
-    fn shows_nothing_of_parts(&self) -> bool {
+    fn is_unlike_gemini(&self) -> bool {
         let is_unknown = |part: &Part| match *part {
             Part::Other { value } => PartShape::from_span(self.raw, value).dialect.is_none(),
             _ => false,

@@ -61,17 +61,17 @@ const ERRORS: [&str; 8] = [
     "try again",
     "unavailable",
 ];
-/// Words above which an answer is no apology, offer or error.
+/// Most words of an apology, an offer or an error.
 const SHORT_WORDS_MAX: usize = 40;
-/// Words from which on a repeated text is no chance.
+/// Fewest words of a copy; shorter texts may be equal by chance.
 const COPY_WORDS_MIN: usize = 5;
-/// Sentences from which on repetition is counted.
+/// Fewest sentences among which repetition counts.
 const SENTENCES_MIN: usize = 6;
 
 /// Returns whether an answer says nothing about the material.
 ///
-/// `instructions` are what the model was told. A line of the material counts as repeated if
-/// the material has at least four times its words.
+/// `instructions`: texts that told the model what to do. A copy of a line of the material counts
+/// only if the material has at least four times as many words.
 #[must_use]
 pub fn says_nothing(answer: &str, instructions: &[&str], material: &str) -> bool {
     let words = split_words(answer);
@@ -88,9 +88,10 @@ pub fn says_nothing(answer: &str, instructions: &[&str], material: &str) -> bool
             return true;
         }
     }
-    is_copy(&words, &plain, instructions, material) || is_one_sentence(answer)
+    is_copy(&words, &plain, instructions, material) || repeats_sentences(answer)
 }
 
+/// Returns whether the answer is a part of an instruction, or the end of a line of the material.
 fn is_copy(words: &[String], plain: &str, instructions: &[&str], material: &str) -> bool {
     if words.len() < COPY_WORDS_MIN {
         return false;
@@ -102,8 +103,8 @@ fn is_copy(words: &[String], plain: &str, instructions: &[&str], material: &str)
     is_line && split_words(material).len() >= 4 * words.len()
 }
 
-/// Returns whether the answer is a few sentences, each many times.
-fn is_one_sentence(answer: &str) -> bool {
+/// Returns whether the answer repeats its sentences: on average each occurs four times.
+fn repeats_sentences(answer: &str) -> bool {
     let mut count = 0usize;
     let mut distinct: Vec<Vec<String>> = Vec::new();
     for sentence in answer.split(['.', '!', '?', '\n']) {

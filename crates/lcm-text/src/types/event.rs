@@ -124,7 +124,7 @@ impl EventList {
         self.push(kind, conversation, members);
     }
 
-    /// Adds an event about a call that is repeated for the `attempt`th time, from 1.
+    /// Adds an event about a call that is repeated; `attempt`: number of the repetition, from 1.
     pub fn push_repeated(&mut self, conversation: &str, call: &str, attempt: u64) {
         let mut members = JsonWriter::new_object();
         members.add_number("attempt", attempt);

@@ -38,7 +38,7 @@ from .opening import (
     warn_of_unused_path,
 )
 from .results import CompletionRequest, Configuration, JsonValue, ReadDialect, ToolScope
-from .sessions import AsyncSession, Session, ThreadSession
+from .sessions import AsyncSession, Repeated, Session, ThreadSession, on_loop
 from .stores import AsyncStore, Store
 from .verb import Awaited, Begun, begun
 from .verbs import Verbs
@@ -159,10 +159,13 @@ class AsyncLcm(Verbs, Awaited):
             return Instance(program, self._config_json, memory_bytes_max=memory_bytes_max)
 
         self._session: Session | ThreadSession | AsyncSession
+        repeated: Repeated = self._events.repeated
         if getattr(store, "asynchronous", False):
-            self._session = AsyncSession(make, store)  # type: ignore[arg-type]
+            self._session = AsyncSession(make, store, repeated=repeated)  # type: ignore[arg-type]
         else:
-            session = Session(make(), store)  # type: ignore[arg-type]
+            if in_thread:
+                repeated = on_loop(repeated)
+            session = Session(make(), store, repeated=repeated)  # type: ignore[arg-type]
             self._session = ThreadSession(session) if in_thread else session
 
     def conversation(
@@ -186,9 +189,9 @@ class AsyncLcm(Verbs, Awaited):
 
     async def _call(self, name: str, arguments: dict[str, Any], once: bool) -> Any:
         if not isinstance(self._session, Session):
-            return await self._session.call(name, arguments, once, self._events.repeated)
+            return await self._session.call(name, arguments, once)
         await asyncio.sleep(0)  # What takes many calls lets others have their turn between them.
-        return self._session.call(name, arguments, once, self._events.repeated)
+        return self._session.call(name, arguments, once)
 
     async def _run(self, begun_flow: Begun[T], conversation: str | None) -> T:
         self._owner.check()

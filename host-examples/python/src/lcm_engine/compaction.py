@@ -79,9 +79,9 @@ def compact(work: Work, turn: bool | None = None) -> Flow[results.CompactReport]
     return (yield from _compacted(work, work.task("compact", turn=turn)))
 
 
-def resummarize(work: Work, summary_ids: list[str] | None) -> Flow[results.CompactReport]:
-    """Makes provisional summaries again; None: all."""
-    return (yield from _compacted(work, work.task("resummarize", summary_ids=summary_ids)))
+def resummarize(work: Work) -> Flow[results.CompactReport]:
+    """Makes provisional summaries again; returns one report for all passes."""
+    return (yield from _compacted(work, work.task("resummarize")))
 
 
 def _compacted(work: Work, task: Fields) -> Flow[results.CompactReport]:

@@ -1,4 +1,4 @@
-"""Events: what happened, told to a listener of the program.
+"""Events: passes what happened to a listener of the program.
 
 In: events of the engine and of this package. Out: calls of the listener. A listener that raises
 breaks nothing.
@@ -15,7 +15,7 @@ from .errors import LcmError
 from .results import StoreEvent
 
 EventListener = Callable[[StoreEvent], object]
-"""Is told what happens; it is called where the call of the engine runs, and should be quick."""
+"""Receives each event in the thread or event loop of the caller; it should return quickly."""
 
 _LOG = logging.getLogger(__package__)
 
@@ -43,7 +43,7 @@ class Events:
                 _LOG.warning("on_event failed, which stops nothing", exc_info=True)
 
     def repeated(self, name: str, arguments: dict[str, Any], attempt: int) -> None:
-        """Tells that a call is repeated after a conflict."""
+        """Emits the event of a call that is repeated after a conflict."""
         conversation = arguments.get("conversation") or ""
         event = {"kind": "conflict-repeated", "conversation": conversation}
         self.emit(event | {"call": name, "attempt": attempt})

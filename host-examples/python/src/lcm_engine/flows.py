@@ -143,7 +143,7 @@ def parsed(name: str, arguments: Fields) -> Flow[Any]:
 
 
 def told(name: str, arguments: Fields) -> Flow[Fields]:
-    """Calls a function of `drive`; returns its instruction after its events were told."""
+    """Calls a function of `drive`; emits the events of the instruction, and returns it."""
     instruction: Fields = yield from parsed(name, arguments)
     for event in instruction.get("events", []):
         yield Tell(event)

@@ -100,8 +100,8 @@ def open(
     - `dialect`: of messages that come in and go out, unless a call or a handle names another;
       `auto` finds it for each message that comes in, and a call that writes messages names
       another.
-    - `on_event`: is told what happens (`docs/events.md` of the project lists it): messages stored,
-      models called, summaries made and rejected. An exception of it breaks nothing.
+    - `on_event`: receives each event (`docs/events.md` of the project): messages stored, models
+      called, summaries made and rejected. An exception of the function breaks nothing.
     """
     if getattr(store, "asynchronous", False):
         raise LcmError("invalid-input", "the store is asynchronous: use `open_async`")
@@ -147,7 +147,7 @@ class Lcm(Verbs, Blocking):
         super().__init__(asking, clock, scope, dialect, events)
         self.store = store
         instance = Instance(program, config_json, memory_bytes_max=memory_bytes_max)
-        self._session = Session(instance, store)
+        self._session = Session(instance, store, repeated=self._events.repeated)
         self._place = place_of(store)
 
     def conversation(
@@ -173,8 +173,7 @@ class Lcm(Verbs, Blocking):
     def call(self, name: str, arguments: Mapping[str, object]) -> JsonValue:
         """Calls a function of the interface by name (`admin.status`), with plain values."""
         self._owner.check()
-        repeated = self._events.repeated
-        answer: JsonValue = self._session.call(name, dict(arguments), repeated=repeated)
+        answer: JsonValue = self._session.call(name, dict(arguments))
         return answer
 
     def _run(self, flow: flows.Flow[T]) -> T:
@@ -187,7 +186,7 @@ class Lcm(Verbs, Blocking):
                 if isinstance(effect, flows.Call):
                     # The flow does not see an exception that broke off an engine call.
                     result, failure = self._session.outcome(
-                        effect.name, effect.arguments, effect.once, self._events.repeated
+                        effect.name, effect.arguments, effect.once
                     )
                 else:
                     try:

@@ -82,7 +82,7 @@ class Asking:
     fallback_models: tuple[str, ...] = ()
     """Models that requests ask for after their own, as configured."""
     conversation: str = ""
-    """What the models are asked about, for events."""
+    """Id of the conversation of the requests, for events."""
 
     def about(self, conversation: str) -> Asking:
         """Returns a copy for requests about a conversation."""

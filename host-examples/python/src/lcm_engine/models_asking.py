@@ -13,7 +13,7 @@ from .results import CompletionRequest
 
 
 def _complete(effect: Complete, conversation: str, attempt: int) -> Flow[Answered]:
-    """Asks a model once, and tells that it was called."""
+    """Asks a model once, and emits the event of the call."""
     began = time.monotonic()
     answer: Answered = yield effect
     ms = round((time.monotonic() - began) * 1000)

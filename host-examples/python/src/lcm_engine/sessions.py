@@ -26,7 +26,7 @@ from .stores.contract import checked_page, checked_values
 T = TypeVar("T")
 
 Repeated = Callable[[str, dict[str, Any], int], None]
-"""Is told before a call is repeated: its name, its arguments, and the repetition, from 1."""
+"""Is called before a call is repeated: with its name, its arguments, the repetition from 1."""
 
 CONFLICTS_MAX = 256
 """Most repetitions of a call after conflicts; at each conflict another writer succeeded."""
@@ -86,11 +86,16 @@ class Session:
     """One instance over a store whose calls block. Threads take turns."""
 
     def __init__(
-        self, instance: Instance, store: Store, conflicts_max: int = CONFLICTS_MAX
+        self,
+        instance: Instance,
+        store: Store,
+        conflicts_max: int = CONFLICTS_MAX,
+        repeated: Repeated | None = None,
     ) -> None:
         self.instance = instance
         self._store = store
         self._conflicts_max = conflicts_max
+        self._repeated = repeated
         self._turn = Turn("a store called the engine that was calling it")
         self._is_closed = False
 
@@ -102,25 +107,15 @@ class Session:
         self.instance.config_json = config_json
         self.instance.drop()
 
-    def call(
-        self,
-        name: str,
-        arguments: dict[str, Any],
-        once: bool = False,
-        repeated: Repeated | None = None,
-    ) -> Any:
+    def call(self, name: str, arguments: dict[str, Any], once: bool = False) -> Any:
         """Calls a function; without `once` the call is repeated after a conflict."""
-        value, failure = self.outcome(name, arguments, once, repeated)
+        value, failure = self.outcome(name, arguments, once)
         if failure is not None:
             raise failure
         return value
 
     def outcome(
-        self,
-        name: str,
-        arguments: dict[str, Any],
-        once: bool = False,
-        repeated: Repeated | None = None,
+        self, name: str, arguments: dict[str, Any], once: bool = False
     ) -> tuple[Any, LcmError | None]:
         """Returns the result or the error of a call; raises exceptions of handlers and stores.
 
@@ -140,8 +135,8 @@ class Session:
                 if pause is None:
                     return None, error
             attempt += 1
-            if repeated is not None:
-                repeated(name, arguments, attempt)
+            if self._repeated is not None:
+                self._repeated(name, arguments, attempt)
             time.sleep(pause)
 
     def close(self) -> None:
@@ -165,12 +160,12 @@ class Session:
             self._store.close()
 
 
-def _on_loop(repeated: Repeated) -> Repeated:
-    """Returns a function that has `repeated` called in the running event loop."""
+def on_loop(repeated: Repeated) -> Repeated:
+    """Returns a function for another thread that calls `repeated` in the running event loop."""
     loop = asyncio.get_running_loop()
 
     def tell(name: str, arguments: dict[str, Any], attempt: int) -> None:
-        # A loop that ended has no listener.
+        # A closed loop runs no listener.
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(repeated, name, arguments, attempt)
 
@@ -184,19 +179,12 @@ class ThreadSession:
         self._session = session
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="lcm-engine")
 
-    async def call(
-        self,
-        name: str,
-        arguments: dict[str, Any],
-        once: bool = False,
-        repeated: Repeated | None = None,
-    ) -> Any:
+    async def call(self, name: str, arguments: dict[str, Any], once: bool = False) -> Any:
         """Calls a function; a cancellation takes effect after the call.
 
-        A cancelled call that has not begun is not made. `repeated` is called in the event loop.
+        A cancelled call that has not begun is not made.
         """
-        told = None if repeated is None else _on_loop(repeated)
-        running = self._thread.submit(self._session.call, name, arguments, once, told)
+        running = self._thread.submit(self._session.call, name, arguments, once)
         waiting = asyncio.wrap_future(running)
         try:
             return await asyncio.shield(waiting)
@@ -231,10 +219,12 @@ class AsyncSession:
         store: AsyncStore,
         conflicts_max: int = CONFLICTS_MAX,
         lanes: int = LANES,
+        repeated: Repeated | None = None,
     ) -> None:
         self._make_instance = make_instance
         self._store = store
         self._conflicts_max = conflicts_max
+        self._repeated = repeated
         self._lanes: list[tuple[Instance, asyncio.Lock] | None] = [None] * lanes
 
     def _lane(self, conversation: str) -> tuple[Instance, asyncio.Lock]:
@@ -248,13 +238,7 @@ class AsyncSession:
         """Forgets all instances; the next calls make new ones."""
         self._lanes = [None] * len(self._lanes)
 
-    async def call(
-        self,
-        name: str,
-        arguments: dict[str, Any],
-        once: bool = False,
-        repeated: Repeated | None = None,
-    ) -> Any:
+    async def call(self, name: str, arguments: dict[str, Any], once: bool = False) -> Any:
         """Calls a function; without `once` the call is repeated after a conflict."""
         if name.startswith("drive."):
             # A step reads nothing, so no call of a lane is waited for.
@@ -271,8 +255,8 @@ class AsyncSession:
                 if pause is None:
                     raise
             attempt += 1
-            if repeated is not None:
-                repeated(name, arguments, attempt)
+            if self._repeated is not None:
+                self._repeated(name, arguments, attempt)
             await asyncio.sleep(pause)
 
     async def _attempt(self, instance: Instance, name: str, arguments: dict[str, Any]) -> Any:

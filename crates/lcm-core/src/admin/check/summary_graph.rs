@@ -197,8 +197,8 @@ pub(in crate::admin) fn is_derived_from(record: &Summary, sources: &[&Summary]) 
         && (record.is_provisional() || !sources.iter().any(|source| source.is_provisional()))
 }
 
-/// Checks that each summary that was made in place of another covers the same messages, and that
-/// the record of remakes names it from the old one.
+/// Checks each pair of the record of remakes: the new summary names the provisional one, and has
+/// the same messages and the same depth.
 fn check_remakes(
     head: &ConversationHead,
     summaries: &SizedSummaries,

@@ -44,13 +44,13 @@ pub(super) fn check(
     Ok(findings)
 }
 
-/// Computes id and tokens of a version anew; returns what differs.
+/// Computes the id and the tokens of a version anew; returns a finding if one differs.
 fn check_version(stored: &StoredVersion, texts: &[SystemText]) -> Option<String> {
     let name = format_system_id(stored.id);
-    let mut said = Vec::with_capacity(texts.len());
+    let mut meanings = Vec::with_capacity(texts.len());
     for (text, message) in texts.iter().zip(&stored.version.messages) {
         let Ok(parsed) = message::parse(text.dialect, &text.raw) else {
-            return Some(format!("`{name}` has a text that is no message"));
+            return Some(format!("`{name}` has a text that is not a message"));
         };
         let is_counted = message.derivation_version != DERIVATION_VERSION
             || (parsed.tokens, parsed.role) == (message.tokens, Role::System);
@@ -58,8 +58,8 @@ fn check_version(stored: &StoredVersion, texts: &[SystemText]) -> Option<String>
             let (counted, tokens) = (message.tokens, parsed.tokens);
             return Some(format!("`{name}` counts {counted} tokens, its text has {tokens}"));
         }
-        said.push(meaning::hash_parts(&text.raw, &parsed));
+        meanings.push(meaning::hash_parts(&text.raw, &parsed));
     }
-    let id = hash_version(said.iter().map(Vec::as_slice));
+    let id = hash_version(meanings.iter().map(Vec::as_slice));
     (id != stored.id).then(|| format!("`{name}` has the texts of `{}`", format_system_id(id)))
 }

@@ -201,8 +201,8 @@ impl ImportSection {
     }
 }
 
-/// Reads which summary the store derived from each source of this one: itself, or one that was made
-/// again in the same place; `None`: the store derived none.
+/// Reads the summary that the store derived from each source of this one; `None`: the store derived
+/// none. The derived summary is this one or a remake of it, unless this one is itself a remake.
 ///
 /// # Errors
 ///

@@ -283,7 +283,7 @@ impl ImportSection {
             || !codec::are_countable(&[line.number])
             || !(1..=SYSTEM_MESSAGES_MAX).contains(&line.messages.len())
         {
-            return refuse_line("must have a number from 1 and 1 to 64 messages");
+            return refuse_line("must have a number of at least 1, and 1 to 64 messages");
         }
         for message in &line.messages {
             let SystemLineText::Whole(text) = &message.text else { continue };

@@ -85,7 +85,7 @@ pub(super) fn store_summaries(
         })?;
         if let SummarySources::Summaries(list) = &record.sources {
             for (source, stored) in list.iter().zip(known_derived) {
-                // A summary that was made again keeps the sources that its remake has now.
+                // The newest remake owns its sources, so an older form does not replace the record.
                 let newest = derived.get(&source.id).copied().or(stored);
                 if newest.is_none_or(|newest| !remakes.is_in_chain(id, newest)) {
                     derived.insert(source.id, id);
@@ -141,8 +141,7 @@ fn missing_message_error(seq: u64) -> Error {
 
 /// Verifies the record of a line against its stored sources and returns the record to store, with
 /// the stored summary that was derived from each source. If the record or a source has another
-/// derivation version, its tokens, sums, times and trust are derived
-/// anew first.
+/// derivation version, its tokens, sums, times and trust are derived anew first.
 fn verify_record(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -335,7 +334,7 @@ fn resolve_items(
     history: &MessageHistory<'_>,
     lines: &[ExportedItem],
 ) -> Result<Vec<ContextItem>> {
-    // The store may have made again what the export has as a provisional summary.
+    // The store may have a remake of a provisional summary of the export.
     let remakes = RemakeRecord::read(session, history.keys, history.head)?;
     let newest = |line: &ExportedItem| line.summary.map(|id| remakes.find_newest(id));
     let ids = lines.iter().filter_map(newest);

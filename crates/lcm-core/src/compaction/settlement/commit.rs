@@ -65,7 +65,7 @@ impl TaskSettlement<'_> {
     }
 
     /// Settles the failure of a model in `run`: makes the summary without the model if the model
-    /// would fail again, or records the failure.
+    /// would fail again, else records the failure.
     ///
     /// # Errors
     ///
@@ -168,8 +168,9 @@ impl TaskSettlement<'_> {
         Ok(outcome)
     }
 
-    /// Commits that the model was asked in vain to make a provisional summary again, so that it
-    /// stays for this model. `completion`: the rejected answer; `None`: the model gave no answer.
+    /// Commits that the model was asked in vain to make a provisional summary again, so that plans
+    /// do not ask this model again. `completion`: the rejected answer; `None`: the model gave no
+    /// answer.
     fn settle_vain_remake(
         mut self,
         session: &mut StoreSession<'_>,
@@ -193,8 +194,8 @@ impl TaskSettlement<'_> {
         Ok(outcome)
     }
 
-    /// Records that a summary was made in place of a provisional one, whose printed id is returned;
-    /// `None`: it was not.
+    /// Records that the summary replaces a provisional one; returns the printed id of the
+    /// provisional one. `None`: the task is no remake.
     fn record_remake(
         &mut self,
         splice: &SourceSplice,

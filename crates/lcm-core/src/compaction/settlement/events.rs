@@ -1,4 +1,6 @@
 //! The events of a settlement: a rejected answer and a summary that was made.
+//!
+//! In: the task with a rejection, or the record of a committed summary. Out: events of the outcome.
 
 use alloc::vec::Vec;
 

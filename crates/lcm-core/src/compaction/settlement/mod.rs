@@ -192,7 +192,7 @@ impl<'a> TaskSettlement<'a> {
             return self.settle_stale(session, completion);
         }
         let Some(answer) = completion else { return self.fall_back(session, &splice, None) };
-        if self.is_idle_remake(answer) {
+        if self.is_remake_without_model(answer) {
             return self.record_model_failure(session, CompletionErrorCode::Unavailable);
         }
         match acceptance::judge_completion(&self.task, answer, &splice.gathered) {
@@ -213,15 +213,15 @@ impl<'a> TaskSettlement<'a> {
         }
     }
 
-    /// Returns whether a provisional summary would be replaced by one that is no better: no model
-    /// wrote the answer.
-    pub(super) fn is_idle_remake(&self, answer: &Completion) -> bool {
+    /// Returns whether the answer to a remake would again be provisional, because no model wrote
+    /// the answer.
+    pub(super) fn is_remake_without_model(&self, answer: &Completion) -> bool {
         let is_model = answer.model != OFFLINE_MODEL && !self.is_stand_in;
         self.task.replaced_id().is_some() && !is_model
     }
 
-    /// Adds the event and the warning of a rejected answer to the current task, unless the warnings
-    /// contain it. `findings`: the verifier's findings, one a line.
+    /// Adds the event of a rejected answer to the current task, and the warning unless it was added
+    /// before. `findings`: the verifier's findings, one a line.
     pub(crate) fn report_rejection(&mut self, rule: RejectionRule, findings: &str) {
         self.add_rejection_event(rule, findings);
         if !self.warnings.iter().any(|warning| warning == rule.warning_text()) {

@@ -100,9 +100,9 @@ impl TaskSettlement<'_> {
         }))
     }
 
-    /// Finds a provisional summary that is made again, and reads its newest sources; `None`: it was
-    /// made again, the model was asked for it in vain, a source was made again since, or it is not
-    /// below the context.
+    /// Finds a provisional summary that is made again, and reads its newest sources. `None`: the
+    /// summary is not provisional, was made again, or is neither in the context nor below; a source
+    /// was made again after the plan; or the model was asked for the summary in vain.
     fn locate_remake(
         &self,
         session: &mut StoreSession<'_>,
@@ -271,7 +271,7 @@ fn find_enclosing_item(
         let derived = session.read_record(&Summary::derived_key(call.keys, at))?;
         let next = match derived {
             Some(derived) => Some(derived),
-            // A remake takes the place of the old summary when what was made from it is made again.
+            // Nothing was made from this remake yet, so the summary that it replaced leads upward.
             None => session
                 .read_record(&Summary::key(call.keys, at))?
                 .and_then(|record| record.replaces),

@@ -30,7 +30,9 @@ impl CompactionProgress {
             CompactionPhase::Apply => self.build_apply(task, now),
             CompactionPhase::ReadDeferred | CompactionPhase::RecordDeferred => {
                 let (verb, given) = match task.kind {
-                    CompactionTaskKind::Resummarize => ("resummarize", build_ids(task)),
+                    CompactionTaskKind::Resummarize => {
+                        ("resummarize", build_resummarize_arguments(task))
+                    }
                     _ => ("maintain", self.build_deferred_arguments(task)),
                 };
                 arguments.add_text("arguments_json", &given);
@@ -96,7 +98,7 @@ impl CompactionProgress {
             asked.add_flag("dry_run", true);
         }
         if self.exhausted.is_some() {
-            // Fallbacks may have ended the sweep well, and no model worked.
+            // Fallbacks may have ended the sweep well, although every model failed.
             asked.add_text("ended", reason::MODEL_UNAVAILABLE);
         } else if !self.reason.is_empty() {
             asked.add_text("ended", &self.reason);
@@ -140,7 +142,7 @@ impl CompactionProgress {
 }
 
 /// Builds the arguments of the verb `resummarize`.
-fn build_ids(task: &CompactionTask) -> String {
+fn build_resummarize_arguments(task: &CompactionTask) -> String {
     let mut asked = JsonWriter::new_object();
     if let Some(ids) = &task.summary_ids {
         asked.add_texts("summary_ids", ids);

@@ -42,8 +42,8 @@ use task::CompactionTaskKind;
 pub(super) const EMPTY_PLANS_MAX: u64 = 8;
 /// Most requests of one plan.
 const REQUESTS_MAX: usize = 64;
-/// Completions of a forced task after which no further plan is completed: no pause and no breaker
-/// bounds them.
+/// Completions of a forced task after which no further plan is completed, because neither a pause
+/// nor the breaker bounds a forced task.
 const FORCED_COMPLETIONS_MAX: u64 = 64;
 
 /// The next step of a compaction task.
@@ -119,7 +119,7 @@ pub(super) struct CompactionProgress {
     is_stopped: bool,
     /// Whether there was deferred compaction before, so that a turn records how it ended.
     is_owed: bool,
-    /// Whether models were not asked, because they pause after a failure.
+    /// Whether the task asks no model, because a pause after a failure has not ended.
     is_paused: bool,
     /// Time from which no further model is asked.
     deadline_at: Timestamp,
@@ -290,7 +290,7 @@ impl CompactionProgress {
         reply.note = Some(note);
         let waits = is_due && !must && self.defers;
         self.result = build_turn_result(is_due && !waits, false);
-        // Models that failed are not asked in every turn.
+        // A model that failed is not asked in every turn.
         let reads = waits || (is_due && !must && task.shares_pause());
         self.phase = if reads { CompactionPhase::ReadDeferred } else { CompactionPhase::Done };
     }
@@ -341,7 +341,7 @@ impl CompactionProgress {
     /// Asks no model in this task: the pause after a failure has not ended.
     fn pause_models(&mut self, deferred: &str, reply: &mut DriveReply) {
         let until = read_next_attempt(deferred);
-        let message = format!("no model is asked until {until}, because it failed before");
+        let message = format!("no model is asked until {until}, because the model failed");
         reply.warnings.push(format!("models-paused: {message}"));
         self.is_paused = true;
         self.exhausted = CallFailure { code: "unavailable".into(), message, number: None };
@@ -395,7 +395,7 @@ impl CompactionProgress {
         self.phase = if is_over { CompactionPhase::Apply } else { CompactionPhase::Complete };
     }
 
-    /// Adds the event of a request that models get next; none if no model is asked any more.
+    /// Adds the event of a request that a model gets next, unless the task asks no model any more.
     fn add_asked_event(&self, task: &CompactionTask, request: &str, reply: &mut DriveReply) {
         if self.phase != CompactionPhase::Complete {
             return;

@@ -77,7 +77,8 @@ impl CompactionTask {
         build_model_option(self.model.as_deref()).or_else(|| self.extra_json.clone())
     }
 
-    /// Returns `extra_json` of a plan: for `resummarize` and a turn with what is made again.
+    /// Returns `extra_json` of a plan. For `resummarize` and a turn, the options also limit which
+    /// summaries are made again.
     pub(super) fn build_plan_options(&self) -> Option<String> {
         let is_resummarize = self.kind == CompactionTaskKind::Resummarize;
         let is_turn = self.is_turn && self.extra_json.is_none();
@@ -89,7 +90,7 @@ impl CompactionTask {
             object.add_text("model", model);
         }
         if is_turn {
-            // A user waits for the turn, so it makes one batch of remakes.
+            // A user waits for the turn, so the turn makes one batch of remakes.
             object.add_number("remakes_max", self.requests_max.max(1).into());
             return Some(object.end_object());
         }

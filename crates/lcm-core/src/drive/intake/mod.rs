@@ -86,7 +86,7 @@ pub(super) struct IntakeProgress {
     name: String,
     /// The messages to append.
     ranges: Vec<IndexRange>,
-    /// What the plan does to the line; `None`: there is no such plan.
+    /// What the plan does to the line; `None`: there is no plan, or the plan does nothing to it.
     line: Option<PlannedLine>,
     /// Whether the plan has further missing messages after the ranges.
     has_more: bool,
@@ -375,12 +375,12 @@ impl IntakeProgress {
             {
                 range.from = found.take_u64("index_first");
                 range.end = found.take_u64("index_last").saturating_add(1);
-                let (is_revision, is_system) =
-                    (found.take_flag("revision"), found.take_flag("system"));
-                range.kind = match () {
-                    () if is_revision => RangeKind::Revisions,
-                    () if is_system => RangeKind::System,
-                    () => RangeKind::Messages,
+                range.kind = if found.take_flag("revision") {
+                    RangeKind::Revisions
+                } else if found.take_flag("system") {
+                    RangeKind::System
+                } else {
+                    RangeKind::Messages
                 };
             }
             if range.from < behind || range.end <= range.from || range.end > task.count {
@@ -446,7 +446,9 @@ impl IntakeProgress {
         self.repeats = 0;
         totals.seq_seen = fields.take_optional_u64("seq_seen").unwrap_or(totals.seq_seen);
         let is_system = self.ranges.first().is_some_and(|range| range.kind == RangeKind::System);
-        self.line.iter_mut().for_each(|line| line.finish_change(is_system));
+        if let Some(line) = &mut self.line {
+            line.finish_change(is_system);
+        }
         if let Some(range) = self.ranges.first_mut() {
             range.from = range.from.saturating_add(taken);
             self.confirmed = range.from;
@@ -469,7 +471,7 @@ impl IntakeProgress {
         }
     }
 
-    /// Adds the events about messages that no append got, because the plan found them stored.
+    /// Adds the events of messages that no append received, because the plan found them stored.
     fn add_skip_events(&self, task: &IntakeTask, reply: &mut DriveReply) {
         let IntakeTotals { ingested, skipped, .. } = self.totals;
         let left = task.count.saturating_sub(ingested.saturating_add(skipped));

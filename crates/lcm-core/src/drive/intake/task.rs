@@ -106,5 +106,6 @@ pub(super) enum RangeKind {
     System,
 }
 
+/// All kinds of ranges.
 pub(super) const RANGE_KINDS: [RangeKind; 3] =
     [RangeKind::Messages, RangeKind::Revisions, RangeKind::System];

@@ -205,9 +205,11 @@ impl EmbedUpdate<'_> {
                     let at = ordinals.iter().position(|(known, _)| *known == id);
                     (Corpus::Summaries, int::to_u64(at.ok_or_else(unknown)?) + 1)
                 }
-                ResolvedId::File(_) | ResolvedId::System(_) => {
+                other @ (ResolvedId::File(_) | ResolvedId::System(_)) => {
+                    let is_file = matches!(other, ResolvedId::File(_));
+                    let kind = if is_file { "file" } else { "system messages" };
                     return Err(Error::invalid_input(format_args!(
-                        "`vectors` must name messages or summaries, got the file `{id}`"
+                        "`vectors` must name messages or summaries, got the {kind} `{id}`"
                     )));
                 }
             };

@@ -10,7 +10,7 @@
 use alloc::vec::Vec;
 
 use lcm_text::{
-    base::{error::Result, json::JsonWriter, sort::SortedMap, tokens},
+    base::{error::Result, int, json::JsonWriter, sort::SortedMap, tokens},
     message::Role,
 };
 
@@ -61,14 +61,14 @@ pub(super) fn add_system_rows(
     if rows.is_empty() {
         return Ok(());
     }
-    results.total += lcm_text::base::int::to_u64(rows.len());
+    results.total += int::to_u64(rows.len());
     let free = context.bounds.limit - rows.len();
     if results.next_cursor.is_none() {
         results.rows.truncate(free);
         results.rows.append(&mut rows);
         return Ok(());
     }
-    // Each row of a page has a cursor at which a page begins that the row would lead.
+    // The cursor of a row is the start of the page that begins with the row.
     if let Some(cut) = results.cursors.get(free) {
         results.next_cursor = Some(cut.clone());
     }

@@ -1,7 +1,7 @@
 //! The record of the remakes of provisional summaries.
 //!
-//! Compaction writes the record when a summary was made again, or when a model was asked for it
-//! again in vain. Plans, `status` and searches read the record if the head counts an entry.
+//! Compaction writes the record when a summary was made again, or when a model was asked for the
+//! summary again in vain. Plans, `status` and searches read the record if the head counts an entry.
 
 use alloc::vec::Vec;
 
@@ -118,7 +118,7 @@ impl RemakeRecord {
         self.asked.contains(&VainAsk { id, sources, model: hash_model(scope) })
     }
 
-    /// Adds that `new` was made in place of `old`.
+    /// Adds the pair of `old` and its remake `new`, and removes the vain requests for `old`.
     pub(crate) fn add_remake(&mut self, old: [u8; 8], new: [u8; 8]) {
         self.made.retain(|remake| remake.old != old);
         self.made.push(Remake { old, new });
@@ -126,12 +126,12 @@ impl RemakeRecord {
         drop_oldest(&mut self.made, MADE_MAX);
     }
 
-    /// Removes that models were asked in vain for these summaries, or with `None` for all.
+    /// Removes the vain requests for these summaries; `None`: for all summaries.
     pub(crate) fn forget_vain_asks(&mut self, ids: Option<&[[u8; 8]]>) {
         self.asked.retain(|ask| ids.is_some_and(|ids| !ids.contains(&ask.id)));
     }
 
-    /// Adds that the model with this breaker scope was asked for the summary again in vain.
+    /// Adds a vain request to the model with this breaker scope to make the summary again.
     pub(crate) fn add_vain_ask(&mut self, id: [u8; 8], sources: [u8; 8], scope: &str) {
         let ask = VainAsk { id, sources, model: hash_model(scope) };
         if !self.asked.contains(&ask) {

@@ -5,7 +5,8 @@
 //! version before every context.
 //!
 //! A version that differs little from the version before shares its text: [`SystemMessage`] has
-//! only what changed. The shared text is always in a whole version, so a version takes two reads.
+//! only what changed. The shared text is always in a whole version, so a version takes at most two
+//! records, beside the chunks of large texts.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -90,8 +91,8 @@ pub(crate) struct SystemMessage {
     /// Version of the rules that counted `tokens`.
     pub(crate) derivation_version: u32,
     pub(crate) tokens: u32,
-    /// First and last bytes of the message at the same place of the shared version, between which
-    /// the text stands; zeros: the text is whole.
+    /// Numbers of bytes at the beginning and the end that are those of the message at the same
+    /// place of the shared version; `raw` is the text between. Zeros: `raw` is the whole text.
     pub(crate) shared: [u32; 2],
     pub(crate) raw: RawText,
 }
@@ -233,7 +234,7 @@ pub(crate) fn count_leading(roles: impl Iterator<Item = Role>) -> usize {
     roles.take_while(|role| *role == Role::System).take(SYSTEM_MESSAGES_MAX).count()
 }
 
-/// Returns whether the conversation, or its session after a new one, has messages.
+/// Returns whether the conversation has messages that no new session withdrew.
 pub(crate) fn is_begun(head: &ConversationHead) -> bool {
     let is_run = |item: &ContextItem| matches!(item, ContextItem::Run(_));
     let items = head.context.inline_items();

@@ -130,10 +130,15 @@ impl Withdrawals {
         self.ranges = ranges;
     }
 
+    /// Returns the range that has a message; `None`: the message is in the line.
+    pub(crate) fn range_of(&self, seq: u64) -> Option<&WithdrawnRange> {
+        let place = self.ranges.partition_point(|range| range.seq_last < seq);
+        self.ranges.get(place).filter(|range| range.has_message(seq))
+    }
+
     /// Returns why a message is not in the line; `None`: the message is in the line.
     pub(crate) fn reason_of(&self, seq: u64) -> Option<WithdrawalReason> {
-        let place = self.ranges.partition_point(|range| range.seq_last < seq);
-        self.ranges.get(place).filter(|range| range.has_message(seq)).map(|range| range.reason)
+        self.range_of(seq).map(|range| range.reason)
     }
 
     /// Returns the set-aside ranges that followed a message, newest first.

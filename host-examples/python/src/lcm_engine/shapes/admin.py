@@ -60,9 +60,7 @@ class ConversationStatus(TypedDict):
     messages: int
     """Number of messages."""
     provisional: int
-    """Number of summaries that no configured model made, or made from such, and that
-    will be made again.
-    """
+    """Number of provisional summaries that will be made again."""
     message_tokens: int
     """Estimated tokens of all messages."""
     summaries: list[DepthCount]

@@ -112,8 +112,8 @@ class CompactionPass(TypedDict):
     capped: bool
     """Whether the text was cut to its token limit."""
     provisional: bool
-    """Whether the summary is provisional: no configured model gave its text, or that of
-    a source. A later compaction makes it again.
+    """Whether the summary is provisional: the configured model did not write its text,
+    or that of a source. A later compaction makes it again.
     """
     replaces: str | None
     """Id of the provisional summary that was made again as this one; None: none was."""

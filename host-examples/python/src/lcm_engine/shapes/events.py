@@ -14,9 +14,8 @@ them; the configuration excludes the session.
 """
 
 RejectionRule = Literal["refusal", "blank", "too-large", "cut-off", "findings"]
-"""The rule by which an answer became no summary: the model refused; the answer says
-nothing; it is not smaller than its sources; it ended at its token limit; the verifier
-has findings.
+"""The rule that rejected an answer: the model refused; the answer says nothing, is not
+smaller than its sources, or ended at its token limit; the verifier has findings.
 """
 
 
@@ -34,8 +33,8 @@ class MessagesStored(TypedDict):
     seq_last: int
     """Position of the last of them, from 1."""
     revisions: int
-    """Number of first messages that are other forms of stored messages, and in no
-    context.
+    """Number of messages, from the first on, that are other forms of stored messages and
+    in no context.
     """
     tokens: int
     """Estimated tokens of the stored messages."""
@@ -123,7 +122,7 @@ class SummaryAsked(TypedDict):
 
 
 class SummaryRejected(TypedDict):
-    """The answer of a model became no summary."""
+    """The answer of a model was rejected."""
 
     kind: Literal["summary-rejected"]
     """Kind of the event."""
@@ -138,13 +137,13 @@ class SummaryRejected(TypedDict):
     rule: RejectionRule
     """The rule that rejected the answer."""
     findings: list[str]
-    """The offending words, one line each that starts with what is wrong with them; empty
-    unless `rule` is `findings`.
+    """The offending words, one line each, which begins with the fault; empty unless
+    `rule` is `findings`.
     """
 
 
 class SummaryMade(TypedDict):
-    """A summary replaced its sources."""
+    """A summary replaced its sources, or a provisional summary."""
 
     kind: Literal["summary-made"]
     """Kind of the event."""
@@ -163,8 +162,8 @@ class SummaryMade(TypedDict):
     capped: bool
     """Whether the text was cut to its token limit."""
     provisional: bool
-    """Whether the summary is provisional: no configured model gave its text, or that of
-    a source. A later compaction makes it again.
+    """Whether the summary is provisional: the configured model did not write its text,
+    or that of a source. A later compaction makes it again.
     """
     replaces: str | None
     """Id of the provisional summary that was made again as this one; None: none was."""
@@ -215,7 +214,7 @@ class ConflictRepeated(TypedDict):
 
 
 class CompactionDebt(TypedDict):
-    """Compaction was deferred, an attempt to catch up failed, or it was caught up."""
+    """Compaction was deferred, an attempt at it failed, or it was done."""
 
     kind: Literal["compaction-debt"]
     """Kind of the event."""

@@ -288,11 +288,11 @@ class SummaryDescription(TypedDict):
     summaries.
     """
     provisional: bool
-    """Whether no configured model gave the text, or that of a source."""
+    """Whether the configured model failed to write the text or a source."""
     replaced_by: str | None
-    """Id of the newest summary made in its place; None: none."""
+    """Id of the newest summary made in place of this one; None: none."""
     replaces: str | None
-    """Id of the provisional summary that it was made for; None: none."""
+    """Id of the provisional summary that this one replaced; None: none."""
     message_ids: list[str]
     """Ids of the first messages of a leaf; empty for a condensed summary."""
     file_ids: list[str]

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from .. import compaction, flows, paging
 from ..errors import LcmError
 from ..flows import Fields, Flow
-from ..opening import Clock
 from ..results import (
     AdviseAnswer,
     AppendMode,
@@ -89,8 +88,7 @@ class Compacting(Opened):
             "requests_max": requests_max,
             "lease_ms": lease_ms,
         }
-        moment = self._now(now)
-        work = self._work(conversation, budget, options, lambda: moment, retries, timeout_ms)
+        work = self._work(conversation, budget, options, self._now(now), retries, timeout_ms)
         return compaction.turn(work, to_texts(messages), intake, defer, lambda: self._now(now))
 
     @Verb
@@ -120,7 +118,7 @@ class Compacting(Opened):
             "observed_tokens": observed_tokens,
             "model": model,
         }
-        work = self._work(conversation, budget, options, lambda: self._now(now))
+        work = self._work(conversation, budget, options, now)
         return flows.evaluate(work.question())
 
     @Verb
@@ -159,9 +157,7 @@ class Compacting(Opened):
             "requests_max": requests_max,
             "lease_ms": lease_ms,
         }
-        work = self._work(
-            conversation, budget, options, lambda: self._now(now), retries, timeout_ms
-        )
+        work = self._work(conversation, budget, options, now, retries, timeout_ms)
         return compaction.compact(work)
 
     @Verb
@@ -194,9 +190,7 @@ class Compacting(Opened):
             "requests_max": requests_max,
             "lease_ms": lease_ms,
         }
-        work = self._work(
-            conversation, budget, options, lambda: self._now(now), retries, timeout_ms
-        )
+        work = self._work(conversation, budget, options, now, retries, timeout_ms)
         return compaction.maintain(work)
 
     @Verb
@@ -214,9 +208,9 @@ class Compacting(Opened):
         lease_ms: int = 0,
         now: int | None = None,
     ) -> Flow[CompactReport]:
-        """Makes provisional summaries again, also those that the model was asked for in vain.
+        """Makes provisional summaries again, even if the model was asked for them in vain before.
 
-        A provisional summary has no text of the configured model, because the model failed.
+        The configured model failed to write the text of a provisional summary, or of its source.
         `compact` and `maintain` make it again, too. `summary_ids`: by default all.
 
         ```python
@@ -229,24 +223,23 @@ class Compacting(Opened):
             "model": model,
             "requests_max": requests_max,
             "lease_ms": lease_ms,
+            "summary_ids": None if summary_ids is None else list(summary_ids),
         }
-        work = self._work(
-            conversation, budget, options, lambda: self._now(now), retries, timeout_ms
-        )
-        named = None if summary_ids is None else list(summary_ids)
-        return compaction.resummarize(work, named)
+        work = self._work(conversation, budget, options, now, retries, timeout_ms)
+        return compaction.resummarize(work)
 
     def _work(
         self,
         conversation: str,
         budget: int,
         options: Fields,
-        now: Clock,
+        now: int | None,
         retries: int | None = None,
         timeout_ms: int | None = None,
     ) -> compaction.Work:
         asking = self._asking.with_(retries, timeout_ms)
-        return compaction.Work(conversation, budget, options, now, asking.about(conversation))
+        asking = asking.about(conversation)
+        return compaction.Work(conversation, budget, options, lambda: self._now(now), asking)
 
     @Verb
     def prompts(self) -> Flow[list[SummaryPrompt]]:

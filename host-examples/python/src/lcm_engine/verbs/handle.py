@@ -35,7 +35,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 FOLLOWED = frozenset(("append", "ingest", "turn", "delete"))
-"""Verbs after which the caller has seen other messages than before."""
+"""Verbs whose receipt changes which messages the caller has seen."""
 
 
 class Bound:
@@ -187,7 +187,9 @@ class Handle:
     advise: BoundVerb[..., AdviseAnswer] = BoundVerb("budget", "model")
     calibrate = bound(Compacting.calibrate)
     usage = bound(Compacting.usage)
-    assemble: BoundVerb[..., AssembledContext] = BoundVerb("budget", "dialect", "model", "may_be_new")
+    assemble: BoundVerb[..., AssembledContext] = BoundVerb(
+        "budget", "dialect", "model", "may_be_new"
+    )
     grep = bound(Reading.grep)
     embed = bound(Reading.embed)
     expand = bound(Reading.expand)

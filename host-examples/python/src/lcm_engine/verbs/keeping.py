@@ -206,7 +206,7 @@ class Keeping(Opened):
     ) -> Flow[RewindAnswer]:
         """Sets aside the messages after the seq `to`, or the newest `units`.
 
-        They stay stored, and are in no context. `to` a set-aside message brings its branch back.
+        They stay stored, and are in no context. If `to` was set aside, its branch comes back.
 
         ```python
         assert lcm.rewind("chat", to=62)["set_aside"] == 2

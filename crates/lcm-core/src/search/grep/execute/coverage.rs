@@ -1,5 +1,5 @@
-//! Coverage: whether documents may be found: they lie within the ranges of messages that may be
-//! found, and are no summaries that were made again.
+//! Coverage: which documents a search may return: those within the ranges of messages that it may
+//! read, without the summaries that were made again.
 
 use alloc::{string::String, vec::Vec};
 
@@ -17,16 +17,16 @@ use crate::{
 };
 use lcm_text::base::{error::Result, sort};
 
-/// Returns whether some documents of a corpus may not be found: those outside of the ranges, and
-/// provisional summaries that were made again.
+/// Returns whether a search may not return some documents of a corpus: those outside of the ranges,
+/// and summaries that were made again.
 pub(super) fn is_limited(conversation: &SearchedConversation, corpus: Corpus) -> bool {
     let has_remakes = conversation.loaded.head.remakes > 0;
     conversation.spans.is_some() || (has_remakes && corpus == Corpus::Summaries)
 }
 
-/// Returns for each document (ascending) whether the document may be found. One of the ranges must
-/// contain the document, a summary with all its messages, and no other summary was made in its
-/// place.
+/// Returns for each document (ascending) whether a search may return the document. One of the
+/// ranges must contain the document, a summary with all its messages. A summary must not have been
+/// made again.
 ///
 /// # Errors
 ///
@@ -34,7 +34,8 @@ pub(super) fn is_limited(conversation: &SearchedConversation, corpus: Corpus) ->
 /// record has a newer format; errors of the store.
 pub(super) fn check_coverage(
     session: &mut StoreSession<'_>,
-    (conversation, index): (&SearchedConversation, &SearchIndex),
+    conversation: &SearchedConversation,
+    index: &SearchIndex,
     corpus: Corpus,
     documents: &[u64],
 ) -> Result<Vec<bool>> {
@@ -44,10 +45,6 @@ pub(super) fn check_coverage(
         return Ok(documents.iter().map(|seq| is_within(*seq, *seq)).collect());
     }
     let rows = index.read_summaries(session, documents)?;
-    let records: Vec<(String, u32)> = rows
-        .iter()
-        .map(|(id, bytes)| (index.conversation_keys().summary_key(*id), *bytes))
-        .collect();
     let (keys, head) = (&conversation.keys, &conversation.loaded.head);
     let mut replaced = RemakeRecord::read(session, keys, head)?.list_replaced();
     sort::sort(&mut replaced);
@@ -56,6 +53,9 @@ pub(super) fn check_coverage(
     if spans.is_none() {
         return Ok(covered);
     }
+    let keys = index.conversation_keys();
+    let records: Vec<(String, u32)> =
+        rows.iter().map(|(id, bytes)| (keys.summary_key(*id), *bytes)).collect();
     let values = session.read_immutable_uncached(&records)?;
     for ((covered, (key, _)), value) in covered.iter_mut().zip(&records).zip(values) {
         let record: Summary = codec::decode(key, &value)?;

@@ -265,8 +265,7 @@ impl<'s> VectorSearch<'s> {
         let search = FullTextContext::new(&history, index, self.query, window);
         part.gathered.retain_admissible(session, &search, documents)?;
         if is_limited(conversation, part.corpus) {
-            let searched = (conversation, index);
-            let covered = check_coverage(session, searched, part.corpus, documents)?;
+            let covered = check_coverage(session, conversation, index, part.corpus, documents)?;
             let mut covered = covered.iter();
             documents.retain(|_| covered.next().is_some_and(|is_covered| *is_covered));
         }

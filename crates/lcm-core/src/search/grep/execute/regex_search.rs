@@ -85,8 +85,7 @@ pub(super) fn scan_with_regex(
         let mut matches = scanned.matches;
         if cursor.corpus == Corpus::Summaries && is_limited(conversation, cursor.corpus) {
             let documents: Vec<u64> = matches.iter().rev().map(|(document, _)| *document).collect();
-            let covered =
-                check_coverage(session, (conversation, index), cursor.corpus, &documents)?;
+            let covered = check_coverage(session, conversation, index, cursor.corpus, &documents)?;
             let mut covered = covered.into_iter().rev();
             matches.retain(|_| covered.next().unwrap_or(false));
         }

@@ -117,8 +117,8 @@ fn find_best_hits(
     };
     let mut ranked = part.gathered.rank_documents(session, &search, statistics, neighbours)?;
     if is_limited(conversation, part.corpus) {
-        let searched = (conversation, index);
-        let covered = check_coverage(session, searched, part.corpus, &ranked.documents)?;
+        let documents = &ranked.documents;
+        let covered = check_coverage(session, conversation, index, part.corpus, documents)?;
         let (mut documents, mut scores) = (covered.iter(), covered.iter());
         ranked.documents.retain(|_| documents.next().is_some_and(|is_covered| *is_covered));
         ranked.scores.retain(|_| scores.next().is_some_and(|is_covered| *is_covered));

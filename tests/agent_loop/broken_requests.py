@@ -1,0 +1,39 @@
+"""Shows that rules refuse: breaks sound requests and counts the refusals."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import rules
+
+# Where in a request a value is replaced, and the new value; `None`: the value is removed.
+Breaks = list[tuple[tuple[Any, ...], Any]]
+
+
+def break_at(sound: Any, path: tuple[Any, ...], value: Any) -> Any:
+    """Returns a copy with one value replaced, or removed."""
+    whole = inside = copy.deepcopy(sound)
+    for step in path[:-1]:
+        inside = inside[step]
+    if value is None:
+        del inside[path[-1]]
+    else:
+        inside[path[-1]] = value
+    return whole
+
+
+def count_refusals(
+    headers: dict[str, str], cases: list[tuple[Callable[..., None], Any, Breaks]]
+) -> int:
+    """Counts broken requests; fails if a sound one is refused, or a broken one is not."""
+    refused = 0
+    for check, sound, breaks in cases:
+        check(headers, copy.deepcopy(sound))
+        for path, value in breaks:
+            try:
+                check(headers, break_at(sound, path, value))
+            except rules.Refused:
+                refused += 1
+                continue
+            raise SystemExit(f"{check.__name__}: {path} = {value} is not refused")
+    return refused
