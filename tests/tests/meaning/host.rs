@@ -80,6 +80,9 @@ impl Host {
             let parts = list[from..=to].chunks(100);
             batches.extend(parts.map(|part| (part.to_vec(), range["revision"] == true)));
         }
+        if batches.is_empty() && plan["line"]["fork"].is_number() {
+            batches.push((Vec::new(), false));
+        }
         let count = batches.len();
         for (number, (batch, is_revision)) in batches.into_iter().enumerate() {
             let mut line = plan["line"].take();
@@ -133,6 +136,49 @@ impl Host {
             .expect("a context");
         let messages: Vec<Value> = serde_json::from_str(&assembled.messages_json).unwrap();
         messages.iter().map(|message| message["content"].as_str().unwrap_or("").into()).collect()
+    }
+
+    /// The lines of an export.
+    pub(crate) fn export(&mut self) -> Vec<String> {
+        self.store.begin_call();
+        let page = self.engine.export_page(&mut self.store, CHAT, None, 1 << 20).expect("a page");
+        let page: Value = serde_json::from_str(&page).unwrap();
+        assert_eq!(page["cursor"], Value::Null, "one page");
+        let lines = page["lines"].as_array().unwrap().iter();
+        lines.map(|line| line.as_str().unwrap().to_owned()).collect()
+    }
+
+    pub(crate) fn import(&mut self, lines: &[String]) {
+        let (mut at, mut cursor) = (0, None::<String>);
+        loop {
+            self.store.begin_call();
+            let answer = self
+                .engine
+                .import_page(&mut self.store, &lines[at..], cursor.as_deref(), self.now)
+                .expect("an import");
+            let answer: Value = serde_json::from_str(&answer).unwrap();
+            at += answer["consumed"].as_u64().unwrap() as usize;
+            if answer["rewind"] == true {
+                at = 0;
+            }
+            match answer["cursor"].as_str() {
+                Some(next) => cursor = Some(next.into()),
+                None => return,
+            }
+        }
+    }
+
+    /// A host whose store has the imported conversation.
+    pub(crate) fn copy(&mut self) -> Self {
+        let mut copy = Self { now: self.now, ..Self::new() };
+        copy.import(&self.export());
+        copy
+    }
+
+    /// The digest of what the conversation says.
+    pub(crate) fn digest(&mut self) -> String {
+        self.store.begin_call();
+        self.engine.digest(&mut self.store, None, true).expect("a digest")
     }
 
     pub(crate) fn ensure_sound(&mut self) {

@@ -1,10 +1,8 @@
 //! Hosts that do not hand over a whole list that grows: windows, new beginnings, stubs, shortened
-//! lists, contexts that come back, and ids that are already taken.
+//! lists, and contexts that come back.
 
 use lcm_testing::offline;
-use lcm_text::types::api::{
-    AppendMode, AppendOptions, AssembleOptions, CompactionOptions, Dialect,
-};
+use lcm_text::types::api::{AssembleOptions, CompactionOptions, Dialect};
 use serde_json::{Value, json};
 
 use crate::host::{CHAT, Host, chat_of, long_message, poll_messages, text_of};
@@ -288,46 +286,6 @@ fn a_list_without_overlap_is_announced() {
     assert_eq!(receipt.ingested, 4);
     assert!(receipt.warnings[0].starts_with("no-overlap: "), "{:?}", receipt.warnings);
     assert_eq!(receipt.warnings.len(), 1);
-}
-
-/// Other text under the id of a stored message is never lost in silence.
-#[test]
-fn a_taken_id_is_announced() {
-    let say = |id: usize, number: usize| {
-        let mut message = long_message(["user", "assistant"][number % 2], number);
-        message["id"] = json!(format!("m{id}"));
-        message
-    };
-    let list = |numbers: &[(usize, usize)]| -> Vec<Value> {
-        numbers.iter().map(|(id, number)| say(*id, *number)).collect()
-    };
-    let call = |host: &mut Host, list: &[Value], append_mode: AppendMode| {
-        host.now += 1_000;
-        let messages: Vec<String> = list.iter().map(Value::to_string).collect();
-        let options = AppendOptions { append_mode, ..AppendOptions::default() };
-        let (dialect, now) = (Dialect::OpenaiChat, host.now);
-        host.store.begin_call();
-        host.engine.append(&mut host.store, CHAT, dialect, &messages, &options, now)
-    };
-    for mode in [AppendMode::Transcript, AppendMode::New] {
-        let mut host = Host::new();
-        call(&mut host, &list(&[(0, 0), (1, 1), (2, 2)]), mode).expect("new messages");
-        // One of three is lost, and announced; ids and texts that are known are not.
-        let receipt = call(&mut host, &list(&[(1, 1), (2, 20), (3, 3)]), mode).expect("a warning");
-        let warning = receipt.warnings.iter().find(|it| it.starts_with("id-taken: "));
-        let warning = warning.unwrap_or_else(|| panic!("{mode:?} {:?}", receipt.warnings));
-        assert!(warning.contains("1 of 3 messages, first `messages[1]`"), "{warning}");
-        let again = call(&mut host, &list(&[(0, 0), (1, 1)]), mode).expect("known messages");
-        assert!(!again.warnings.iter().any(|it| it.starts_with("id-taken")), "{again:?}");
-        // Ids that begin anew, of stored messages and within one list.
-        let stored = [(0, 40), (1, 41), (2, 42), (3, 43), (9, 44)];
-        let repeated = [(20, 50), (20, 51), (20, 52), (20, 53), (20, 54), (21, 55)];
-        for lost in [&stored[..], &repeated] {
-            let error = call(&mut host, &list(lost), mode).expect_err("most is lost");
-            assert!(error.message.contains("an id of its own"), "{}", error.message);
-        }
-        assert_eq!(host.stored().len(), 4);
-    }
 }
 
 /// A rewind sets messages aside, and a second rewind or a list brings them back.

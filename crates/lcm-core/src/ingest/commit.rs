@@ -79,10 +79,10 @@ impl AppendCommit<'_> {
         let StoredState { large_texts, node, .. } = self.stored;
         let mut builder = PackBuilder::new(call, large_texts, &mut changes);
         let mut new: Vec<NewMessage<'_>> = Vec::with_capacity(self.decision.new_messages.len());
-        for NewCandidate { index, keeps_call_id } in &self.decision.new_messages {
+        for NewCandidate { index, kept } in &self.decision.new_messages {
             let Some(candidate) = self.candidates.get(*index) else { continue };
             let time = self.times.get(*index).copied().unwrap_or(call.now);
-            builder.add_message(head, candidate, *keeps_call_id, time)?;
+            builder.add_message(head, candidate, *kept, time)?;
             new.push(candidate.to_searchable(time));
             if new.len() <= revisions {
                 tokens_before_line = head.raw_tokens;

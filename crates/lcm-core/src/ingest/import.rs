@@ -28,7 +28,7 @@ use super::{
     batch::{self, CandidateParser, StagedUploads},
     commit::AppendCommit,
     line_change::LineUpdate,
-    new_messages::{list_places, select_new},
+    new_messages::{CandidatePlace, select_new},
     stored_state::StoredState,
     system_messages::{SystemUpdate, VersionStamp},
 };
@@ -103,8 +103,7 @@ pub(crate) fn import_system(
 ///
 /// # Errors
 ///
-/// `invalid-input`: a text that is not a message, is stored already, or leads to another running
-/// hash; `not-found`: a text that was not uploaded; `limit-exceeded`: too large messages; `denied`:
+/// `invalid-input`: a text that is not a message, or leads to another running hash; `not-found`: a text that was not uploaded; `limit-exceeded`: too large messages; `denied`:
 /// the conversation is archived; `conflict`: another call committed first; errors of the store.
 pub(crate) fn import_messages(
     session: &mut StoreSession<'_>,
@@ -131,7 +130,9 @@ pub(crate) fn import_messages(
     batch::resolve_uploads(session, &parser, &mut candidates, staged)?;
     let mut stored =
         StoredState::read(session, call, &loaded.head, &candidates, &mut index_maintenance)?;
-    let places = list_places(0, candidates.len());
+    // The seq tells the messages apart, so one that repeats an id is a message, too.
+    let place = |index| CandidatePlace { index, is_revision: false, is_certain: true };
+    let places: Vec<CandidatePlace> = (0..candidates.len()).map(place).collect();
     let decision = select_new(&loaded.head, &candidates, &mut stored.identities, &places);
     let are_all_new = decision.new_messages.iter().map(|new| new.index).eq(0..candidates.len());
     if !are_all_new {
@@ -139,8 +140,7 @@ pub(crate) fn import_messages(
         let first_new = new_messages.take_while(|(place, new)| *place == new.index).count();
         let seq = loaded.head.messages + int::to_u64(first_new) + 1;
         return Err(Error::invalid_input(format_args!(
-            "message {seq} must not repeat an earlier message or be a failed turn without content; \
-             export the conversation again"
+            "message {seq} must not be a failed turn without content; export the conversation again"
         )));
     }
     let reached = candidates.iter().fold(loaded.head.frontier, |frontier, candidate| {

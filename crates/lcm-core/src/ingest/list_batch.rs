@@ -8,7 +8,6 @@ use alloc::{string::String, vec::Vec};
 use crate::storage::{
     call::Call,
     head::ConversationHead,
-    history::MessageHistory,
     records::{
         system_slot::{count_leading, is_begun},
         withdrawals::Withdrawals,
@@ -24,14 +23,11 @@ use lcm_text::{
 use super::{
     append_options::AppendExtra,
     batch::AppendCandidate,
-    identity::{self, IdentityMatch, KnownIdentities},
     line_change::{LineUpdate, ListStart},
     list_alignment::{AlignmentRequest, align_list},
     list_decision::{EntryOutcome, SeenMessages},
     new_messages::CandidatePlace,
     planned_line::PlannedLine,
-    stored_line::StoredLine,
-    taken_ids::TakenIds,
     transcript::TranscriptEntry,
 };
 
@@ -53,8 +49,8 @@ pub(super) struct AppendPlan {
 /// A list that one call holds whole.
 pub(super) struct ListBatch<'a> {
     pub(super) candidates: &'a [AppendCandidate<'a>],
-    /// The record under each identity of the candidates.
-    pub(super) identities: &'a KnownIdentities,
+    /// For each candidate, the seq of the message that it is by its id.
+    pub(super) known: &'a [Option<u64>],
     pub(super) mode: AppendMode,
 }
 
@@ -63,7 +59,7 @@ impl ListBatch<'_> {
     ///
     /// # Errors
     ///
-    /// `exists`: most of the candidates have ids of other messages; errors of the store; `corrupt`.
+    /// Errors of the store; `corrupt`.
     pub(super) fn plan_append(
         &self,
         session: &mut StoreSession<'_>,
@@ -72,44 +68,11 @@ impl ListBatch<'_> {
         withdrawals: Withdrawals,
         (extra, repeated): (&AppendExtra, u32),
     ) -> Result<AppendPlan> {
-        let taken = self.find_taken(session, call, head, &withdrawals)?;
-        let mut plan = match self.mode {
+        match self.mode {
             AppendMode::Transcript => {
-                self.plan_list(session, call, head, withdrawals, extra.seq_seen)?
+                self.plan_list(session, call, head, withdrawals, extra.seq_seen)
             }
-            AppendMode::New => extra.build_plan(repeated, self.candidates, head, withdrawals),
-        };
-        plan.notices.extend(taken);
-        Ok(plan)
-    }
-
-    /// Returns the notice about candidates whose ids other messages have; `None`: there are none.
-    ///
-    /// # Errors
-    ///
-    /// `exists`: most of the candidates would be lost; errors of the store; `corrupt`.
-    fn find_taken(
-        &self,
-        session: &mut StoreSession<'_>,
-        call: Call<'_>,
-        head: &ConversationHead,
-        withdrawals: &Withdrawals,
-    ) -> Result<Option<String>> {
-        let line = StoredLine::new(MessageHistory::new(call, head), withdrawals);
-        let candidates = self.candidates.iter().enumerate();
-        let (entries, known): (Vec<(usize, &TranscriptEntry)>, Vec<Option<u64>>) = candidates
-            .filter(|(_, candidate)| !candidate.entry.is_empty)
-            .map(|(index, candidate)| ((index, &candidate.entry), self.find_known(candidate)))
-            .unzip();
-        TakenIds { entries: &entries, known: &known }.find_notice(session, &line, 0)
-    }
-
-    /// Returns the seq of the message with an id of a candidate; `None`: there is no such message.
-    fn find_known(&self, candidate: &AppendCandidate<'_>) -> Option<u64> {
-        let AppendCandidate { lookups, message, .. } = candidate;
-        match identity::match_identities(lookups, message, self.identities) {
-            IdentityMatch::Stored { seq } => Some(seq),
-            IdentityMatch::New { .. } => None,
+            AppendMode::New => Ok(self.plan_new(extra, repeated, head, withdrawals)),
         }
     }
 
@@ -132,7 +95,7 @@ impl ListBatch<'_> {
         let entries: Vec<&TranscriptEntry> =
             effective.iter().map(|(_, candidate)| &candidate.entry).collect();
         let known: Vec<Option<u64>> =
-            effective.iter().map(|(_, candidate)| self.find_known(candidate)).collect();
+            effective.iter().map(|(index, _)| self.known.get(*index).copied().flatten()).collect();
         let text_of = |index: usize| {
             let (_, candidate) = effective.get(index)?;
             meaning::read_text(&candidate.raw, &candidate.message)
@@ -148,10 +111,8 @@ impl ListBatch<'_> {
         let places_of = |wanted: EntryOutcome| {
             let outcomes = effective.iter().zip(&decision.outcomes);
             let places = outcomes.filter(move |(_, outcome)| **outcome == wanted);
-            places.map(move |((index, _), _)| CandidatePlace {
-                index: *index,
-                is_revision: wanted == EntryOutcome::Revision,
-            })
+            let is_revision = wanted == EntryOutcome::Revision;
+            places.map(move |((index, _), _)| CandidatePlace::new(*index, is_revision))
         };
         let places: Vec<CandidatePlace> =
             places_of(EntryOutcome::Revision).chain(places_of(EntryOutcome::New)).collect();
@@ -169,38 +130,37 @@ impl ListBatch<'_> {
         };
         Ok(AppendPlan { places, system, line, notices })
     }
-}
 
-impl AppendExtra {
     /// Returns the plan of a call in append mode `new`. An earlier attempt stored the first
     /// `repeated` candidates.
-    pub(super) fn build_plan(
+    fn plan_new(
         &self,
+        extra: &AppendExtra,
         repeated: u32,
-        candidates: &[AppendCandidate<'_>],
         head: &ConversationHead,
         withdrawals: Withdrawals,
     ) -> AppendPlan {
-        let planned = self.planned.as_ref();
+        let planned = extra.planned.as_ref();
         let is_revision = planned.is_some_and(|line| line.is_revision);
-        let (repeated, count) = (int::to_usize(u64::from(repeated)), candidates.len());
-        let roles = candidates.iter().map(|candidate| candidate.message.role);
+        let (repeated, count) = (int::to_usize(u64::from(repeated)), self.candidates.len());
+        let roles = self.candidates.iter().map(|candidate| candidate.message.role);
         let lead = match planned {
             Some(planned) if planned.is_system => count,
-            None if self.revision.is_none() && !is_begun(head) => count_leading(roles),
+            None if extra.revision.is_none() && !is_begun(head) => count_leading(roles),
             _ => 0,
         };
         let system = (repeated..lead).collect();
-        let places = (repeated.max(lead)..count).map(|index| CandidatePlace { index, is_revision });
-        let places = places.collect();
+        let is_new = |index: &usize| self.known.get(*index).copied().flatten().is_none();
+        let places = (repeated.max(lead)..count).filter(is_new);
+        let places = places.map(|index| CandidatePlace::new(index, is_revision)).collect();
         let seen = planned.map(PlannedLine::seen_messages);
         let is_last = |line: &&PlannedLine| line.count == int::to_u64(count);
         let line = LineUpdate {
             change: planned.and_then(|line| line.change.clone()),
             list_hash: planned.filter(is_last).and_then(|line| line.list_hash),
-            seen: seen.unwrap_or_else(|| SeenMessages::from_caller(self.seq_seen, head.messages)),
+            seen: seen.unwrap_or_else(|| SeenMessages::from_caller(extra.seq_seen, head.messages)),
             // A call with `revision` carries out a plan of `reconcile`, which compared the list.
-            start: match self.revision {
+            start: match extra.revision {
                 None => ListStart::Told,
                 Some(_) if planned.is_some_and(|line| line.is_start) => ListStart::Unplaced,
                 Some(_) => ListStart::Earlier,

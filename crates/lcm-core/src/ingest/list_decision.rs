@@ -53,8 +53,6 @@ pub(super) enum EntryOutcome {
 #[derive(Debug)]
 pub(super) struct ListDecision {
     pub(super) found_by: &'static str,
-    /// Number of first entries that equal an accepted list.
-    pub(super) accepted: usize,
     /// One for each entry.
     pub(super) outcomes: Vec<EntryOutcome>,
     pub(super) change: Option<LineChange>,
@@ -171,7 +169,6 @@ impl LineRequest<'_, '_> {
         });
         let mut decision = ListDecision {
             found_by: if is_found { self.diff.found_by } else { "confirmed" },
-            accepted: self.diff.accepted,
             outcomes: outcomes.collect(),
             change: None,
             start: ListStart::Earlier,

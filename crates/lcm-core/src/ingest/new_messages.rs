@@ -10,7 +10,7 @@ use lcm_text::{base::int, message::Role, types::event::EventList};
 
 use super::{
     batch::AppendCandidate,
-    identity::{self, IdentityMatch, KnownIdentities},
+    identity::{self, KeptIdentities, KnownIdentities},
 };
 
 /// A candidate that becomes a message.
@@ -18,8 +18,7 @@ use super::{
 pub(super) struct NewCandidate {
     /// Index of the candidate.
     pub(super) index: usize,
-    /// Whether the call id of the candidate becomes an identity of the message.
-    pub(super) keeps_call_id: bool,
+    pub(super) kept: KeptIdentities,
 }
 
 /// A candidate that may be stored.
@@ -28,6 +27,15 @@ pub(super) struct CandidatePlace {
     pub(super) index: usize,
     /// Whether the candidate is another form of a stored message.
     pub(super) is_revision: bool,
+    /// Whether the candidate is new even if a stored message has its identity and says the same.
+    pub(super) is_certain: bool,
+}
+
+impl CandidatePlace {
+    /// The place of a candidate that is new unless its identities are stored.
+    pub(super) fn new(index: usize, is_revision: bool) -> Self {
+        Self { index, is_revision, is_certain: false }
+    }
 }
 
 /// The new messages of a batch, with warnings for the receipt.
@@ -60,8 +68,9 @@ impl AppendDecision {
 }
 
 /// Selects the messages of a batch that are stored, among the candidates of `order`, in this order.
-/// A candidate with a stored identity is skipped. Adds the identities of the new messages to
-/// `known`, so that a later candidate with an equal identity is skipped.
+/// A candidate is skipped if the message with an identity of it says the same. Adds the identities
+/// of the new messages to `known`, so that a later candidate that repeats one is skipped. A new
+/// message takes over an id that says something else, unless it is another form of a message.
 pub(super) fn select_new(
     head: &ConversationHead,
     candidates: &[AppendCandidate<'_>],
@@ -69,30 +78,30 @@ pub(super) fn select_new(
     order: &[CandidatePlace],
 ) -> AppendDecision {
     let mut decided = AppendDecision::default();
-    for CandidatePlace { index, is_revision } in order.iter().copied() {
+    for CandidatePlace { index, is_revision, is_certain } in order.iter().copied() {
         let Some(candidate) = candidates.get(index) else { continue };
         if candidate.message.is_failed_and_empty {
             continue;
         }
-        let matched = identity::match_identities(&candidate.lookups, &candidate.message, known);
-        let IdentityMatch::New { keeps_call_id } = matched else { continue };
+        let found = identity::match_identities(candidate, known);
+        if found.stored.is_some() && !is_certain {
+            continue;
+        }
         let seq = head.messages + int::to_u64(decided.new_messages.len()) + 1;
-        for lookup in &candidate.lookups {
-            if keeps_call_id || !lookup.is_call() {
-                let value = StoredIdentity::new(seq, lookup, &candidate.message);
-                known.insert(lookup.key_prefix(), Some(value));
-            }
+        let kept = KeptIdentities {
+            has_call_id: identity::has_free_call_id(candidate, known),
+            has_host_ids: !is_revision || found.other.is_none(),
+            repeats_id: found.other.max(found.stored).is_some_and(|seq| seq > head.messages),
+        };
+        for lookup in candidate.lookups.iter().filter(|lookup| kept.has_lookup(lookup)) {
+            let value = StoredIdentity::new(seq, lookup, &candidate.identity_content());
+            known.insert(lookup.key_prefix(), Some(value));
         }
         if head.recent_marks.iter().any(|mark| mark.is_same_message(&candidate.entry.mark)) {
             decided.duplicates.push((index, seq));
         }
         decided.revisions += usize::from(is_revision);
-        decided.new_messages.push(NewCandidate { index, keeps_call_id });
+        decided.new_messages.push(NewCandidate { index, kept });
     }
     decided
-}
-
-/// Returns the places of the candidates from index `from` on, none of them a revision.
-pub(super) fn list_places(from: usize, count: usize) -> Vec<CandidatePlace> {
-    (from..count).map(|index| CandidatePlace { index, is_revision: false }).collect()
 }

@@ -11,10 +11,9 @@ use alloc::{string::String, vec::Vec};
 use crate::storage::{
     call::Call,
     head::LoadedHead,
-    history::MessageHistory,
     record_key::RecordKey,
     records::{
-        identity::{IdentityLookup, StoredIdentity},
+        identity::{IdentityContent, IdentityLookup, StoredIdentity},
         withdrawals::Withdrawals,
     },
     store_session::StoreSession,
@@ -23,12 +22,12 @@ use lcm_text::base::{error::Result, sort};
 
 use super::{
     idempotency,
+    identity::IdentityMatch,
     list_alignment::{AlignmentRequest, align_list},
     list_decision::EntryOutcome,
     reconcile_plan::PlanInput,
     rendered::strip_rendered,
-    stored_line::StoredLine,
-    taken_ids::TakenIds,
+    taken_ids::{StoredIds, resolve_ids},
     transcript::{TranscriptEntry, parse_transcript},
 };
 
@@ -37,8 +36,7 @@ use super::{
 /// # Errors
 ///
 /// `invalid-input`: a wrong or unknown field, or more confirmed than entries; `limit-exceeded`: too
-/// many entries; `exists`: a likely replay is refused, or most of the entries have ids of other
-/// messages; errors of the store.
+/// many entries; `exists`: a likely replay is refused; errors of the store.
 pub(crate) fn reconcile(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -55,16 +53,18 @@ pub(crate) fn reconcile(
     if !transcript.is_new {
         strip_rendered(session, call, head, transcript.entries.iter_mut())?;
     }
+    let found = find_stored(session, call, &transcript.entries)?;
+    let withdrawals = session.read_record(&Withdrawals::key(call.keys))?.unwrap_or_default();
+    let mut listed: Vec<&mut TranscriptEntry> = transcript.entries.iter_mut().collect();
+    let ids = resolve_ids(session, call, (head, &withdrawals), &mut listed, &found)?;
+    let StoredIds { known, notice } = ids;
     let entries = &*transcript.entries;
     let effective = &*select_effective(entries);
-    let mut input =
-        PlanInput { config: call.config, head, transcript: &transcript, effective, taken: None };
+    let input =
+        PlanInput { config: call.config, head, transcript: &transcript, effective, taken: notice };
     // Entries that `append` skips are never missing.
     let is_skipped = |index: usize| effective.binary_search(&index).is_err();
-    let known = read_known_seqs(session, call, entries)?;
-    let withdrawals = session.read_record(&Withdrawals::key(call.keys))?.unwrap_or_default();
     if transcript.is_new {
-        input.taken = find_taken(session, &input, call, (&withdrawals, &known), 0)?;
         let outcome = |index: usize| match is_skipped(index) || known.get(index) != Some(&None) {
             true => EntryOutcome::Stored,
             false => EntryOutcome::New,
@@ -84,31 +84,11 @@ pub(crate) fn reconcile(
         text_of: &|_| None,
     };
     let decision = align_list(session, call, head, &withdrawals, &list)?;
-    input.taken = find_taken(session, &input, call, (&withdrawals, &known), decision.accepted)?;
     let outcome = |index: usize| match effective.binary_search(&index) {
         Ok(number) => decision.outcomes.get(number).copied().unwrap_or(EntryOutcome::New),
         Err(_) => EntryOutcome::Stored,
     };
     input.build_plan(decision.found_by, Some(&decision), &outcome)
-}
-
-/// Finds the entries whose ids other messages have, and returns the notice about them. The first
-/// `accepted` effective entries are stored; `known` has the seqs of the messages with the ids.
-fn find_taken(
-    session: &mut StoreSession<'_>,
-    input: &PlanInput<'_>,
-    call: Call<'_>,
-    (withdrawals, known): (&Withdrawals, &[Option<u64>]),
-    accepted: usize,
-) -> Result<Option<String>> {
-    let line = StoredLine::new(MessageHistory::new(call, input.head), withdrawals);
-    let entries = input.transcript.entries.iter().enumerate();
-    let (places, known): (Vec<(usize, &TranscriptEntry)>, Vec<Option<u64>>) =
-        entries.zip(known).filter(|((_, entry), _)| !entry.is_empty).unzip();
-    let first = input.effective.get(accepted).copied().unwrap_or(usize::MAX);
-    let accepted = places.partition_point(|(index, _)| *index < first);
-    let taken = TakenIds { entries: &places, known: &known };
-    taken.find_notice(session, &line, accepted)
 }
 
 /// Kind of an id, the id, and the hash of the entry if the id counts only together with equal
@@ -120,9 +100,10 @@ type EntryIdentity<'a> = (u8, &'a str, &'a [u8]);
 fn select_effective(entries: &[TranscriptEntry]) -> Vec<usize> {
     let mut ids: Vec<(EntryIdentity<'_>, usize)> = Vec::new();
     for (index, entry) in entries.iter().enumerate() {
+        let counts = entry.has_host_id();
         let of_entry = [
-            (0, entry.entry_id.as_deref(), &[][..]),
-            (1, entry.event_key.as_deref(), &[][..]),
+            (0, entry.entry_id.as_deref().filter(|_| counts), &[][..]),
+            (1, entry.event_key.as_deref().filter(|_| counts), &[][..]),
             (2, entry.call_id.as_deref(), entry.mark.meaning.as_slice()),
         ];
         for (kind, id, content) in of_entry {
@@ -164,13 +145,12 @@ struct EntryLookup {
     lookup: IdentityLookup,
 }
 
-/// Reads for each entry the seq of the stored message with its entry id or event key; `None`:
-/// neither is stored.
-fn read_known_seqs(
+/// Finds for each entry the stored messages with its entry id or event key.
+fn find_stored(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
     entries: &[TranscriptEntry],
-) -> Result<Vec<Option<u64>>> {
+) -> Result<Vec<IdentityMatch>> {
     let mut lookups: Vec<EntryLookup> = Vec::new();
     for (index, entry) in entries.iter().enumerate() {
         let of_entry = entry.entry_id.as_deref().map(IdentityLookup::from_entry_id);
@@ -180,7 +160,7 @@ fn read_known_seqs(
             lookups.push(EntryLookup { key, index, lookup });
         }
     }
-    let mut seqs = alloc::vec![None; entries.len()];
+    let mut found = alloc::vec![IdentityMatch::default(); entries.len()];
     sort::sort_by(&mut lookups, &mut |left, right| left.key.name().cmp(right.key.name()));
     let groups = || lookups.chunk_by(|left, right| left.key.name() == right.key.name());
     let keys: Vec<RecordKey<StoredIdentity>> =
@@ -188,12 +168,14 @@ fn read_known_seqs(
     for (record, group) in session.read_records(&keys)?.into_iter().zip(groups()) {
         let Some(record) = record else { continue };
         for EntryLookup { index, lookup, .. } in group {
-            if let Some(slot) = seqs.get_mut(*index)
+            if let (Some(found), Some(entry)) = (found.get_mut(*index), entries.get(*index))
                 && record.matches_lookup(lookup)
             {
-                *slot = Some(record.seq);
+                let meaning = entry.whole_mark.meaning;
+                let content = IdentityContent { meaning, ..IdentityContent::default() };
+                found.add_host_id(record.seq, record.has_content(lookup, &content));
             }
         }
     }
-    Ok(seqs)
+    Ok(found)
 }

@@ -102,14 +102,6 @@ impl<'a> StoredLine<'a> {
         self.marks.get(int::to_usize(position.checked_sub(first)?))
     }
 
-    /// Returns the mark of a message, in the line or not, if it is one of the newest marks.
-    pub(super) fn mark_of(&self, seq: u64) -> Option<&MessageMark> {
-        let head = self.history.head;
-        let first = head.messages + 1 - int::to_u64(head.recent_marks.len());
-        let place = seq.checked_sub(first).filter(|_| self.is_comparable())?;
-        head.recent_marks.get(int::to_usize(place))
-    }
-
     /// Returns the number of messages, which is the position of the newest message.
     pub(super) fn count_messages(&self) -> u64 {
         self.length

@@ -1,134 +1,117 @@
-//! Ids that are taken: messages that are not stored, because another message has their id.
+//! Ids of the host: which entries of a list are stored under their ids, and whose ids do not count.
 //!
-//! In: the entries of a list, and the seqs of the messages with their ids. Out: a notice, or an
-//! error if most of the list would be lost. `append` and `reconcile` use this module.
+//! In: the entries of a list, and the messages with their ids. Out: the seq of each stored entry,
+//! and a notice. `append` and `reconcile` use this module.
 //!
-//! Ids of the host are authoritative, so a host that gives one id to two messages loses the second.
-//! A shorter form of a stored text and another result of the same call do not count as lost.
+//! A host may give one id to two messages: counters begin anew, an edited message keeps its id, an
+//! agent has one id for every answer. Such an id does not count: the entry is compared by what it
+//! says, so nothing is lost. A shorter form of a stored text and another result of the same call
+//! are the message with their id.
 
 use alloc::{format, string::String, vec::Vec};
 
-use crate::storage::{message_mark::MessageMark, store_session::StoreSession};
+use crate::storage::{
+    call::Call, head::ConversationHead, history::MessageHistory, records::withdrawals::Withdrawals,
+    store_session::StoreSession,
+};
 use lcm_text::{
-    base::{
-        error::{Error, ErrorCode, Result},
-        int, sort,
-    },
+    base::{error::Result, int, sort},
     message::Role,
 };
 
 use super::{
+    identity::IdentityMatch,
     message_form,
     stored_line::{ComparedMessage, StoredLine},
     transcript::TranscriptEntry,
 };
 
-/// Most messages that are read beside the newest ones, whose marks the head has.
+/// Most messages that are read, the newest ones. An older one is another message.
 const READ_MAX: usize = 512;
-/// Fewest lost messages that make an error. A host may correct a few messages.
-const LOST_MIN: usize = 4;
 
-/// The entries of a list whose ids are taken.
-pub(super) struct TakenIds<'a> {
-    /// Entries that are not skipped, with their indexes in the list of the caller.
-    pub(super) entries: &'a [(usize, &'a TranscriptEntry)],
-    /// For each entry, the seq of the message with its id; `None`: none is stored.
-    pub(super) known: &'a [Option<u64>],
+/// The stored messages of a list.
+#[derive(Debug, Default)]
+pub(super) struct StoredIds {
+    /// For each entry, the seq of the message that it is by its id; `None`: its ids say nothing.
+    pub(super) known: Vec<Option<u64>>,
+    /// The notice about entries whose ids do not count; `None`: there are none.
+    pub(super) notice: Option<String>,
 }
 
-impl TakenIds<'_> {
-    /// Returns the notice about entries whose id another message has, which says something else;
-    /// `None`: there is none. The first `accepted` entries are known to be the stored ones.
-    ///
-    /// # Errors
-    ///
-    /// `exists`: most of the entries, and at least four, would be lost; errors of the store;
-    /// `corrupt`.
-    pub(super) fn find_notice(
-        &self,
-        session: &mut StoreSession<'_>,
-        line: &StoredLine<'_>,
-        accepted: usize,
-    ) -> Result<Option<String>> {
-        let mut lost = self.find_repeated();
-        self.find_stored(session, line, accepted, &mut lost)?;
-        sort::sort(&mut lost);
-        lost.dedup();
-        let Some(first) = lost.first().and_then(|place| self.entries.get(*place)) else {
-            return Ok(None);
-        };
-        let (count, all) = (lost.len(), self.entries.len());
-        let message = format!(
-            "{count} of {all} messages, first `messages[{}]`, have the id of another message that \
-             says something else",
-            first.0
-        );
-        if count >= LOST_MIN && 2 * count > all {
-            return Err(Error::new(
-                ErrorCode::Exists,
-                format!("{message}: give each message an id of its own, or none"),
-            ));
-        }
-        Ok(Some(format!("id-taken: {message}; they are not stored")))
-    }
-
-    /// Finds entries with the id of an earlier entry that says something else.
-    fn find_repeated(&self) -> Vec<usize> {
-        let mut ids: Vec<(u8, &str, usize)> = Vec::new();
-        for (place, (_, entry)) in self.entries.iter().enumerate() {
-            ids.extend(entry.entry_id.as_deref().map(|id| (0, id, place)));
-            ids.extend(entry.event_key.as_deref().map(|id| (1, id, place)));
-        }
-        sort::sort(&mut ids);
-        let mark_at = |place: usize| self.entries.get(place).map(|(_, entry)| entry.mark.meaning);
-        let mut lost = Vec::new();
-        for group in ids.chunk_by(|left, right| (left.0, left.1) == (right.0, right.1)) {
-            let first = group.first().and_then(|(.., place)| mark_at(*place));
-            let places = group.iter().map(|(.., place)| *place);
-            lost.extend(places.filter(|place| mark_at(*place) != first));
-        }
-        lost
-    }
-
-    /// Adds the entries with the id of a stored message that says something else.
-    fn find_stored(
-        &self,
-        session: &mut StoreSession<'_>,
-        line: &StoredLine<'_>,
-        accepted: usize,
-        lost: &mut Vec<usize>,
-    ) -> Result<()> {
-        let places = self.known.iter().enumerate().skip(accepted);
-        let mut unsure: Vec<(u64, usize)> = Vec::new();
-        for (place, seq) in places.filter_map(|(place, seq)| Some((place, (*seq)?))) {
-            let mark = line.mark_of(seq);
-            let said = self.entries.get(place).map(|(_, entry)| entry.mark.meaning);
-            if mark.is_none_or(|mark: &MessageMark| Some(mark.meaning) != said) {
-                unsure.push((seq, place));
-            }
-        }
-        sort::sort(&mut unsure);
-        let newest = unsure.len().saturating_sub(READ_MAX);
-        let unsure = unsure.get(newest..).unwrap_or(&[]);
-        let mut seqs: Vec<u64> = unsure.iter().map(|(seq, _)| *seq).collect();
+/// Finds the stored entries of a list by their ids, and marks the entries whose ids do not count.
+/// `found` has, for each entry, the messages with its ids.
+///
+/// # Errors
+///
+/// Errors of the store; `corrupt`.
+pub(super) fn resolve_ids(
+    session: &mut StoreSession<'_>,
+    call: Call<'_>,
+    (head, withdrawals): (&ConversationHead, &Withdrawals),
+    entries: &mut [&mut TranscriptEntry],
+    found: &[IdentityMatch],
+) -> Result<StoredIds> {
+    let mut known: Vec<Option<u64>> = found.iter().map(|found| found.stored).collect();
+    let mut taken = find_repeated(entries);
+    let others = found.iter().zip(&*entries).enumerate();
+    let mut others: Vec<(u64, usize)> = others
+        .filter(|(_, (found, entry))| found.stored.is_none() && !entry.is_empty)
+        .filter_map(|(place, (found, _))| Some((found.other?, place)))
+        .collect();
+    if !others.is_empty() {
+        sort::sort(&mut others);
+        let line = StoredLine::new(MessageHistory::new(call, head), withdrawals);
+        let mut seqs: Vec<u64> = others.iter().map(|(seq, _)| *seq).collect();
         seqs.dedup();
-        let stored = line.read_stored(session, &seqs)?;
-        for (seq, place) in unsure {
-            let message = seqs.binary_search(seq).ok().and_then(|at| stored.get(at));
-            let entry = self.entries.get(*place);
-            if let (Some(message), Some((_, entry))) = (message, entry)
-                && is_lost(entry, message)
-            {
-                lost.push(*place);
+        let seqs = seqs.get(seqs.len().saturating_sub(READ_MAX)..).unwrap_or(&[]);
+        let stored = line.read_stored(session, seqs)?;
+        for (seq, place) in others {
+            let message = seqs.binary_search(&seq).ok().and_then(|at| stored.get(at));
+            let entry = entries.get(place);
+            match message.zip(entry).is_none_or(|(message, entry)| says_more(entry, message)) {
+                true => taken.push(place),
+                false => known.get_mut(place).into_iter().for_each(|it| *it = Some(seq)),
             }
         }
-        Ok(())
     }
+    sort::sort(&mut taken);
+    taken.dedup();
+    for place in &taken {
+        known.get_mut(*place).into_iter().for_each(|seq| *seq = None);
+        entries.get_mut(*place).into_iter().for_each(|entry| entry.is_id_taken = true);
+    }
+    let all = entries.iter().filter(|entry| !entry.is_empty).count();
+    let notice = taken.first().map(|first| {
+        format!(
+            "id-taken: {} of {all} messages, first `messages[{first}]`, have the id of another \
+             message that says something else; they are compared by what they say: give each \
+             message an id of its own, or none",
+            taken.len()
+        )
+    });
+    Ok(StoredIds { known, notice })
 }
 
-/// Returns whether an entry says something that the stored message with its id does not have.
-fn is_lost(entry: &TranscriptEntry, message: &ComparedMessage) -> bool {
-    if entry.mark.meaning == message.mark.meaning || entry.redacted_copy.is_some() {
+/// Finds the entries that share an id with an entry that says something else.
+fn find_repeated(entries: &[&mut TranscriptEntry]) -> Vec<usize> {
+    let mut ids: Vec<(u8, &str, [u8; 8], usize)> = Vec::new();
+    for (place, entry) in entries.iter().enumerate().filter(|(_, entry)| !entry.is_empty) {
+        let meaning = entry.whole_mark.meaning;
+        ids.extend(entry.entry_id.as_deref().map(|id| (0, id, meaning, place)));
+        ids.extend(entry.event_key.as_deref().map(|id| (1, id, meaning, place)));
+    }
+    sort::sort(&mut ids);
+    let groups = ids.chunk_by(|left, right| (left.0, left.1) == (right.0, right.1));
+    let differs = |group: &&[(u8, &str, [u8; 8], usize)]| {
+        group.first().map(|it| it.2) != group.last().map(|it| it.2)
+    };
+    groups.filter(differs).flatten().map(|(.., place)| *place).collect()
+}
+
+/// Returns whether an entry says something that the stored message with its id does not have: it
+/// is no other form of that message.
+fn says_more(entry: &TranscriptEntry, message: &ComparedMessage) -> bool {
+    if entry.whole_mark.meaning == message.mark.meaning || entry.redacted_copy.is_some() {
         return false;
     }
     let said = entry.said.first().filter(|_| entry.said.len() == 1);

@@ -55,6 +55,8 @@ pub(super) struct TranscriptEntry {
     pub(super) tokens: u64,
     /// Parts that begin like rendered summaries.
     pub(super) summaries: Vec<SummaryPart>,
+    /// Whether another message has an id of the host of this entry, so that the ids do not count.
+    pub(super) is_id_taken: bool,
 }
 
 /// A part that begins like a rendered summary.
@@ -91,6 +93,7 @@ impl TranscriptEntry {
                 .into_iter()
                 .map(|(place, id)| SummaryPart { place, id })
                 .collect(),
+            is_id_taken: false,
         }
     }
 
@@ -110,6 +113,7 @@ impl TranscriptEntry {
             redacted_copy: None,
             tokens: 0,
             summaries: Vec::new(),
+            is_id_taken: false,
         }
     }
 
@@ -133,9 +137,9 @@ impl TranscriptEntry {
         (self.is_discriminating, self.text_bytes, self.redacted_copy) = (false, None, None);
     }
 
-    /// Returns whether the message has an entry id or event key.
+    /// Returns whether the message has an entry id or event key that counts.
     pub(super) fn has_host_id(&self) -> bool {
-        self.entry_id.is_some() || self.event_key.is_some()
+        !self.is_id_taken && (self.entry_id.is_some() || self.event_key.is_some())
     }
 
     /// Returns the entry as `identify` writes it.
@@ -290,6 +294,7 @@ fn parse_entry(mut fields: JsonFields<'_>, index: usize) -> Result<TranscriptEnt
                 Some(SummaryPart { place: place.parse().ok()?, id: id.into() })
             })
             .collect(),
+        is_id_taken: false,
     };
     fields.finish_known(TRANSCRIPT_ARGUMENT)?;
     Ok(entry)

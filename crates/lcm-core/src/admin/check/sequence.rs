@@ -13,13 +13,12 @@ use crate::storage::{
     compressed_pack::CompressedPack,
     head::ConversationHead,
     history::{self, MessageHistory},
-    keys::ConversationKeys,
     message_mark::MessageMark,
     pack::{self, Pack, PackRef, PlacedMessage, RawText, StoredMessage},
     record_key::RecordKey,
     records::{
         identity::{IdentityLookup, StoredIdentity, collect_lookups},
-        withdrawals::Withdrawals,
+        withdrawals::{WithdrawalReason, Withdrawals},
     },
     store_session::StoreSession,
 };
@@ -161,14 +160,18 @@ fn check_pack(
         }
         message.unique_call_id = stored.call_key;
         let lookups = collect_lookups(&raw, &message).into_iter();
-        identities.extend(lookups.map(|lookup| PlacedIdentity::new(history.keys, lookup, seq)));
+        let is_revision = running.withdrawals.reason_of(seq) == Some(WithdrawalReason::Revision);
+        identities.extend(lookups.map(|lookup| {
+            let key = StoredIdentity::key(history.keys, &lookup);
+            PlacedIdentity { key, lookup, seq, is_revision }
+        }));
     }
     if running.seq == history.head.compressed_through {
         report.expect_sound(running.frontier == history.head.compressed_frontier, || {
             "the running hash after the compressed packs differs from that of the head".into()
         });
     }
-    check_identities(session, &identities, report)
+    check_identities(session, history, &identities, report)
 }
 
 impl RunningTotals {
@@ -256,34 +259,57 @@ struct PlacedIdentity {
     key: RecordKey<StoredIdentity>,
     lookup: IdentityLookup,
     seq: u64,
+    /// Whether the message is another form of a message, which keeps its identities.
+    is_revision: bool,
 }
 
-impl PlacedIdentity {
-    fn new(keys: &ConversationKeys, lookup: IdentityLookup, seq: u64) -> Self {
-        Self { key: StoredIdentity::key(keys, &lookup), lookup, seq }
-    }
-}
-
-/// Checks that the record of every identity names the message of this identity. A record that
-/// another identity with the same key took is no finding.
+/// Checks that the record of every identity names the newest message with this identity. A record
+/// that another identity with the same key took is no finding.
 fn check_identities(
     session: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
     identities: &[PlacedIdentity],
     report: &mut CheckReport,
 ) -> Result<()> {
     let names: Vec<String> = identities.iter().map(|one| one.key.name().into()).collect();
     for (identity, value) in identities.iter().zip(session.read_uncached(&names)?) {
-        let PlacedIdentity { key, lookup, seq } = identity;
+        let PlacedIdentity { key, lookup, seq, is_revision } = identity;
         let name = key.name();
         let Some(value) = value else {
             report.add_finding(format!("`{name}`, an identity of message {seq}, is missing"));
             continue;
         };
         let Some(known) = report.catch_damage(key.decode(&value))? else { continue };
-        let is_sound = known.seq == *seq || !known.matches_lookup(lookup);
+        let is_sound = known.seq == *seq
+            || !known.matches_lookup(lookup)
+            || ((known.seq > *seq || *is_revision)
+                && has_identity(session, history, known.seq, key.name(), report)?);
         report.expect_sound(is_sound, || {
             format!("`{name}` leads to message {} instead of {seq}", known.seq)
         });
     }
     Ok(())
+}
+
+/// Returns whether a message has the identity with the record `name`.
+fn has_identity(
+    session: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    seq: u64,
+    name: &str,
+    report: &mut CheckReport,
+) -> Result<bool> {
+    if seq == 0 || seq > history.head.messages {
+        return Ok(false);
+    }
+    let placed = history.read_messages(session, seq, seq);
+    let Some(placed) = report.catch_damage(placed)?.and_then(|it| it.into_iter().next()) else {
+        return Ok(false);
+    };
+    let text = history.read_text(session, &placed.stored);
+    let Some(raw) = report.catch_damage(text)? else { return Ok(false) };
+    let Ok(mut message) = message::parse(placed.dialect, &raw) else { return Ok(false) };
+    message.unique_call_id = placed.stored.call_key;
+    let lookups = collect_lookups(&raw, &message);
+    Ok(lookups.iter().any(|lookup| StoredIdentity::key(history.keys, lookup).name() == name))
 }

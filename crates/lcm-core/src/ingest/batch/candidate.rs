@@ -14,7 +14,7 @@ use crate::{
         pack,
         record_key::{RecordSlot, RecordValues},
         records::{
-            identity::{IdentityLookup, collect_lookups},
+            identity::{IdentityContent, IdentityLookup, collect_lookups},
             upload::Upload,
         },
         store_session::StoreSession,
@@ -120,6 +120,11 @@ impl AppendCandidate<'_> {
             has_payload: self.placeholder.is_some(),
             is_staged: self.upload.is_some(),
         }
+    }
+
+    /// Returns what the message is compared by with a message that has one of its identities.
+    pub(in crate::ingest) fn identity_content(&self) -> IdentityContent {
+        IdentityContent { meaning: self.entry.whole_mark.meaning, content: self.message.identity }
     }
 
     /// Counts the records of the identities, the payloads and the upload.

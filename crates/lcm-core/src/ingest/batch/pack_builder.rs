@@ -25,6 +25,7 @@ use lcm_text::{
 };
 
 use super::{
+    super::identity::KeptIdentities,
     candidate::{AppendCandidate, compute_sha256},
     commit_limits::PACK_RECORD_BYTES_MAX,
     record_size::estimate_raw_bytes,
@@ -79,16 +80,16 @@ impl<'a> PackBuilder<'a> {
         &mut self,
         head: &mut ConversationHead,
         candidate: &AppendCandidate<'_>,
-        keeps_call_id: bool,
+        kept: KeptIdentities,
         now: Timestamp,
     ) -> Result<()> {
         let message = &candidate.message;
         let seq = head.messages + 1;
         head.frontier = pack::advance_frontier(&head.frontier, &candidate.hash);
-        let stored = self.build_record(candidate, keeps_call_id, now, seq)?;
+        let stored = self.build_record(candidate, kept.has_call_id, now, seq)?;
         let tokens = stored.tokens;
         let inline = if let RawText::Inline(text) = &stored.raw { text.len() } else { 0 };
-        self.put_identities(candidate, keeps_call_id, seq)?;
+        self.put_identities(candidate, kept, seq)?;
         let shown = stored.placeholder.as_ref();
         let record = estimate_raw_bytes(&stored.raw, &stored.parts)
             + shown.map_or(0, |one| estimate_raw_bytes(&one.raw, &one.parts));
@@ -183,19 +184,20 @@ impl<'a> PackBuilder<'a> {
         self.changes
     }
 
-    /// Adds the puts of a message's identities, of its call id only if `keeps_call_id`.
+    /// Adds the puts of those identities of a message that are kept.
     fn put_identities(
         &mut self,
         candidate: &AppendCandidate<'_>,
-        keeps_call_id: bool,
+        kept: KeptIdentities,
         seq: u64,
     ) -> Result<()> {
-        for lookup in &candidate.lookups {
-            if lookup.is_call() && !keeps_call_id {
-                continue;
-            }
-            let value = StoredIdentity::new(seq, lookup, &candidate.message);
-            self.changes.write_record(&StoredIdentity::key(self.call.keys, lookup), &value)?;
+        for lookup in candidate.lookups.iter().filter(|lookup| kept.has_lookup(lookup)) {
+            let value = StoredIdentity::new(seq, lookup, &candidate.identity_content());
+            let key = StoredIdentity::key(self.call.keys, lookup);
+            match kept.repeats_id {
+                true => self.changes.rewrite_record(&key, &value)?,
+                false => self.changes.write_record(&key, &value)?,
+            };
         }
         Ok(())
     }

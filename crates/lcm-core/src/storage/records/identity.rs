@@ -1,7 +1,7 @@
 //! Records of identities, by which ingest recognises stored messages.
 //!
 //! In: an entry id, an event key, or a call id of a tool result. Out: the seq of the message that
-//! has this identity.
+//! has this identity, and a hash of what it says.
 
 use alloc::{borrow::Cow, vec::Vec};
 
@@ -78,14 +78,31 @@ pub(crate) fn collect_lookups(raw: &str, message: &ParsedMessage) -> Vec<Identit
     out
 }
 
-/// The stored record of an identity: the message that has the identity.
+/// What a message is compared by with the stored message that has one of its identities.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct IdentityContent {
+    /// What the message says, as its mark has it.
+    pub(crate) meaning: [u8; 8],
+    /// Content identity of the message. Of a call id it must be equal, because the meaning changes
+    /// with its rules.
+    pub(crate) content: [u8; 16],
+}
+
+impl IdentityContent {
+    fn hash_for(&self, lookup: &IdentityLookup) -> [u8; 8] {
+        if lookup.is_call() { hash::hash_prefix(&self.content) } else { self.meaning }
+    }
+}
+
+/// The stored record of an identity: the newest message that has the identity.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct StoredIdentity {
     pub(crate) seq: u64,
     /// Bits of the hash that the key does not hold, so that a crafted id cannot hide a message.
     hash_check: [u8; 8],
-    /// For a call id, the first 64 bits of the content identity; `None`: another kind of identity.
-    content_hash: Option<[u8; 8]>,
+    /// For a call id, the first 64 bits of the content identity; else what the message says, as its
+    /// mark has it.
+    content_hash: [u8; 8],
 }
 
 impl SoundRecord for StoredIdentity {
@@ -96,8 +113,8 @@ impl SoundRecord for StoredIdentity {
 
 impl StoredIdentity {
     /// Creates the record of an identity of the message at `seq`.
-    pub(crate) fn new(seq: u64, lookup: &IdentityLookup, message: &ParsedMessage) -> Self {
-        let content_hash = lookup.is_call().then(|| hash::hash_prefix(&message.identity));
+    pub(crate) fn new(seq: u64, lookup: &IdentityLookup, content: &IdentityContent) -> Self {
+        let content_hash = content.hash_for(lookup);
         Self { seq, hash_check: compute_hash_check(lookup), content_hash }
     }
 
@@ -111,9 +128,9 @@ impl StoredIdentity {
         self.hash_check == compute_hash_check(lookup)
     }
 
-    /// Returns whether the record is of a call id, and its message has the content of `message`.
-    pub(crate) fn has_equal_content(&self, message: &ParsedMessage) -> bool {
-        self.content_hash == Some(hash::hash_prefix(&message.identity))
+    /// Returns whether the message of the record has the content of the message with `lookup`.
+    pub(crate) fn has_content(&self, lookup: &IdentityLookup, content: &IdentityContent) -> bool {
+        self.content_hash == content.hash_for(lookup)
     }
 }
 

@@ -1,0 +1,183 @@
+//! Ids of the host that two messages have: an edited message keeps its id, counters begin anew, an
+//! agent has one id for every answer. Nothing is lost, and nothing is doubled.
+
+use lcm_text::types::api::{AppendMode, AppendOptions, Dialect, Receipt};
+use serde_json::{Value, json};
+
+use crate::host::{CHAT, Host, chat_of, long_message, text_of};
+
+/// A message with an id.
+fn with_id(id: &str, number: usize) -> Value {
+    let mut message = long_message(["user", "assistant"][number % 2], number);
+    message["id"] = json!(id);
+    message
+}
+
+/// A chat whose messages have the ids `m0`, `m1` and so on.
+fn chat_with_ids(numbers: impl Iterator<Item = usize>) -> Vec<Value> {
+    numbers.enumerate().map(|(place, number)| with_id(&format!("m{place}"), number)).collect()
+}
+
+fn append_new(host: &mut Host, list: &[Value]) -> Receipt {
+    host.now += 1_000;
+    let messages: Vec<String> = list.iter().map(Value::to_string).collect();
+    let options = AppendOptions { append_mode: AppendMode::New, ..AppendOptions::default() };
+    let (dialect, now) = (Dialect::OpenaiChat, host.now);
+    host.store.begin_call();
+    host.engine.append(&mut host.store, CHAT, dialect, &messages, &options, now).expect("a receipt")
+}
+
+fn texts_of(list: &[Value]) -> Vec<String> {
+    list.iter().map(text_of).collect()
+}
+
+/// Returns whether a notice says that ids are taken.
+fn says_taken(warnings: &[String]) -> bool {
+    warnings.iter().any(|it| it.starts_with("id-taken: "))
+}
+
+/// Hands a list over by `append`, or by the plan of `reconcile`.
+fn hand_over(host: &mut Host, list: &[Value], by_plan: bool) -> usize {
+    match by_plan {
+        true => host.ingest(list),
+        false => host.append(Dialect::OpenaiChat, list).ingested as usize,
+    }
+}
+
+/// A page that keeps the id of a message when its user edits it: the context ends with the edited
+/// question, and the id leads to it from then on.
+#[test]
+fn an_edited_message_may_keep_its_id() {
+    for by_plan in [false, true] {
+        let mut host = Host::new();
+        let mut chat = chat_with_ids(0..7);
+        assert_eq!(hand_over(&mut host, &chat, by_plan), 7);
+        let first = chat.clone();
+        chat.truncate(4);
+        chat.push(with_id("m4", 40));
+        assert_eq!(hand_over(&mut host, &chat, by_plan), 1, "{:?}", host.warnings);
+        assert!(says_taken(&host.warnings), "{:?}", host.warnings);
+        assert_eq!(host.context(), texts_of(&chat), "{:?}", host.warnings);
+        host.warnings.clear();
+        for number in [41, 42] {
+            chat.push(with_id(&format!("n{number}"), number));
+            assert_eq!(hand_over(&mut host, &chat, by_plan), 1, "{:?}", host.warnings);
+            assert_eq!(host.context(), texts_of(&chat));
+        }
+        assert!(!says_taken(&host.warnings), "{:?}", host.warnings);
+        // The user goes back to the first question, and then to the second.
+        for list in [&first, &chat] {
+            assert_eq!(hand_over(&mut host, list, by_plan), 0, "{:?}", host.warnings);
+            assert_eq!(host.context(), texts_of(list), "{:?}", host.warnings);
+        }
+        assert_eq!(host.stored().len(), 10);
+        host.ensure_sound();
+    }
+}
+
+/// Counters that begin anew with each session.
+#[test]
+fn counters_may_begin_anew() {
+    for by_plan in [false, true] {
+        let mut host = Host::new();
+        let mut chat = chat_with_ids(0..40);
+        hand_over(&mut host, &chat, by_plan);
+        for turn in 0..12 {
+            chat.extend(
+                (0..2).map(|at| with_id(&format!("m{}", 2 * turn + at), 50 + 2 * turn + at)),
+            );
+            assert_eq!(hand_over(&mut host, &chat, by_plan), 2, "{:?}", host.warnings);
+        }
+        assert_eq!(host.context(), texts_of(&chat));
+        host.ensure_sound();
+    }
+    // The new session hands over its own messages only.
+    let mut host = Host::new();
+    let old = chat_with_ids(0..40);
+    host.append(Dialect::OpenaiChat, &old);
+    let mut session: Vec<Value> = Vec::new();
+    for turn in 0..12 {
+        session
+            .extend((0..2).map(|at| with_id(&format!("m{}", 2 * turn + at), 50 + 2 * turn + at)));
+        let receipt = append_new(&mut host, &session);
+        assert_eq!((receipt.ingested, receipt.skipped), (2, 2 * turn as u32));
+    }
+    let wanted = [texts_of(&old), texts_of(&session)].concat();
+    assert_eq!(host.context(), wanted);
+    host.ensure_sound();
+}
+
+/// An agent framework that has one id for every answer.
+#[test]
+fn one_id_for_every_answer_loses_none() {
+    let chat: Vec<Value> = chat_of(40)
+        .into_iter()
+        .enumerate()
+        .map(|(number, mut message)| {
+            if number % 2 == 1 {
+                message["id"] = json!("__fake_id__");
+            }
+            message
+        })
+        .collect();
+    for by_plan in [false, true] {
+        let mut host = Host::new();
+        for end in (2..=40).step_by(2) {
+            assert_eq!(hand_over(&mut host, &chat[..end], by_plan), 2, "{:?}", host.warnings);
+        }
+        assert_eq!(host.context(), texts_of(&chat));
+        assert_eq!(hand_over(&mut host, &chat, by_plan), 0, "{:?}", host.warnings);
+        host.ensure_sound();
+    }
+    let mut host = Host::new();
+    for message in &chat {
+        assert_eq!(append_new(&mut host, std::slice::from_ref(message)).ingested, 1);
+    }
+    assert_eq!(host.context(), texts_of(&chat));
+    host.ensure_sound();
+}
+
+/// Two messages of one call with one id, also as a repetition of the call.
+#[test]
+fn one_call_may_repeat_an_id() {
+    let list = [with_id("a", 0), with_id("a", 1), with_id("b", 2), with_id("a", 3)];
+    for by_plan in [false, true] {
+        let mut host = Host::new();
+        assert_eq!(hand_over(&mut host, &list, by_plan), 4);
+        assert!(says_taken(&host.warnings));
+        assert_eq!(hand_over(&mut host, &list, by_plan), 0, "{:?}", host.warnings);
+        assert_eq!(host.context(), texts_of(&list));
+        host.ensure_sound();
+    }
+}
+
+/// What is said again under its id is no message, in the newest wording or in an older form.
+#[test]
+fn an_id_still_recognises_its_message() {
+    let mut host = Host::new();
+    append_new(&mut host, &[with_id("a", 0), with_id("b", 1)]);
+    assert_eq!(append_new(&mut host, &[with_id("b", 11)]).ingested, 1);
+    assert_eq!(append_new(&mut host, &[with_id("b", 11)]).ingested, 0);
+    let mut shorter = with_id("a", 0);
+    let text = text_of(&shorter);
+    shorter["content"] = json!(text[..text.len() - 8]);
+    let receipt = append_new(&mut host, &[shorter]);
+    assert_eq!((receipt.ingested, receipt.warnings), (0, Vec::new()));
+    host.ensure_sound();
+}
+
+/// An export has such messages, and its copy goes on like the original.
+#[test]
+fn repeated_ids_are_exported() {
+    let mut host = Host::new();
+    let mut chat = chat_with_ids(0..6);
+    chat.extend((6..10).map(|number| with_id("m5", number)));
+    host.append(Dialect::OpenaiChat, &chat);
+    let mut copy = host.copy();
+    copy.ensure_sound();
+    assert_eq!(copy.context(), texts_of(&chat));
+    chat.push(with_id("m5", 20));
+    copy.seen = 10;
+    assert_eq!(copy.append(Dialect::OpenaiChat, &chat).ingested, 1, "{:?}", copy.warnings);
+    copy.ensure_sound();
+}
