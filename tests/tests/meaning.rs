@@ -11,8 +11,12 @@
 //!
 //! Each message is stored once. What a list no longer has is set aside: stored, and in no context.
 
+#[path = "meaning/copies.rs"]
+mod copies;
 #[path = "meaning/host.rs"]
 mod host;
+#[path = "meaning/ids.rs"]
+mod ids;
 #[path = "meaning/reach.rs"]
 mod reach;
 

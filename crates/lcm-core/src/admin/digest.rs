@@ -18,7 +18,10 @@ use crate::storage::{
     head::{ConversationHead, LoadedHead},
     history::MessageHistory,
     keys::ConversationKeys,
-    records::system_slot,
+    records::{
+        system_slot,
+        withdrawals::{WithdrawalReason, Withdrawals},
+    },
     store_session::{StoreSession, successor_key},
     summary::Summary,
 };
@@ -129,6 +132,16 @@ fn hash_conversation(session: &mut StoreSession<'_>, id: &str, hasher: &mut Sha2
         hash_field(hasher, summary.text.as_bytes());
         Ok(())
     })?;
+    let withdrawals = session.read_record(&Withdrawals::key(&keys))?.unwrap_or_default();
+    for range in withdrawals.ranges {
+        let (after, is_revision) = match range.reason {
+            WithdrawalReason::SetAside { after } => (after, 0),
+            WithdrawalReason::Revision => (0, 1),
+        };
+        for number in [range.seq_first, range.seq_last, after, is_revision] {
+            hash_field(hasher, &number.to_be_bytes());
+        }
+    }
     let items: Vec<ContextItem> = head.context.load_items(session, &keys)?;
     for item in items {
         let name = match item {

@@ -1,7 +1,8 @@
 //! Export: one conversation, or all conversations, as lines that any store can import.
 //!
 //! In: a conversation and a cursor. Out: a page of lines. An export has the versions of the system
-//! messages, messages, summaries, the context, the family and the archive record. All other records
+//! messages, messages, summaries, the withdrawn ranges, the context, the family and the archive
+//! record. All other records
 //! are left out. An import derives identities and search index anew. Other records belong to one
 //! store, such as journal, ledger, grants, usage, vectors, focus brief, and uploads that no message
 //! refers to.
@@ -19,7 +20,7 @@ use crate::storage::{
     history::MessageHistory,
     keys::ConversationKeys,
     pack::{PlacedMessage, RawText},
-    records::system_slot,
+    records::{system_slot, withdrawals::Withdrawals},
     session::SessionLifecycle,
     store_session::StoreSession,
     summary, summary_records,
@@ -66,7 +67,7 @@ impl SoundRecord for ExportProgress {
             ExportStage::System { place, pieces } => (place.max(pieces), 0),
             ExportStage::Messages { seq, .. } => (seq, 0),
             ExportStage::Summaries { depth, count, .. } => (count, depth),
-            ExportStage::Context { from } => (from, 0),
+            ExportStage::Withdrawn { from } | ExportStage::Context { from } => (from, 0),
         };
         depth < 1 << 20
             && codec::are_countable(&[number, self.part, self.parts, self.lines, self.revision])
@@ -96,6 +97,10 @@ enum ExportStage {
         after: String,
         count: u64,
         found: bool,
+    },
+    /// The line that begins with the withdrawn range of this index, from 0.
+    Withdrawn {
+        from: u64,
     },
     /// The line that begins with the context item of this index, from 0.
     Context {
@@ -230,6 +235,7 @@ impl SectionExporter<'_, '_> {
                 ExportStage::Summaries { depth, after, count, found } => {
                     self.write_summaries(depth, after, count, found)?
                 }
+                ExportStage::Withdrawn { from } => self.write_withdrawn(from)?,
                 ExportStage::Context { from } => self.write_context(from)?,
                 ExportStage::End => {
                     let ExportProgress { part, parts, lines, .. } = *self.progress;
@@ -270,6 +276,10 @@ impl SectionExporter<'_, '_> {
         header.add_text("frontier", &hash::hex(&head.frontier));
         header.add_number("summaries", head.summaries);
         header.add_number("items", head.context.count_items());
+        let withdrawn = self.read_withdrawals()?.ranges.len();
+        if withdrawn > 0 {
+            header.add_number("withdrawn", int::to_u64(withdrawn));
+        }
         export_format::write_session(
             &mut header,
             &SessionLifecycle::read(self.session, self.history.keys, head)?,
@@ -422,6 +432,25 @@ impl SectionExporter<'_, '_> {
                 )));
             }
             (depth, after, found) = (depth + 1, String::new(), false);
+        }
+        self.progress.stage = ExportStage::Withdrawn { from: 0 };
+        Ok(true)
+    }
+
+    fn read_withdrawals(&mut self) -> Result<Withdrawals> {
+        let key = Withdrawals::key(self.history.keys);
+        Ok(self.session.read_record(&key)?.unwrap_or_default())
+    }
+
+    fn write_withdrawn(&mut self, from: u64) -> Result<bool> {
+        let withdrawals = self.read_withdrawals()?;
+        let rest = withdrawals.ranges.get(int::to_usize(from)..).unwrap_or(&[]);
+        for (number, ranges) in (0u64..).zip(rest.chunks(export_format::ITEMS_PER_LINE)) {
+            if !self.push_line(export_format::write_ranges(ranges)) {
+                let done = number * int::to_u64(export_format::ITEMS_PER_LINE);
+                self.progress.stage = ExportStage::Withdrawn { from: from + done };
+                return Ok(false);
+            }
         }
         self.progress.stage = ExportStage::Context { from: 0 };
         Ok(true)

@@ -2,7 +2,7 @@
 //!
 //! In and out: one line of JSON, for the export and the import. For each conversation an export has
 //! a header, the versions of the system messages, the messages, the summaries (each after its
-//! sources), the context, and an end. Every line closes with a checksum over this line and all
+//! sources), the withdrawn ranges, the context, and an end. Every line closes with a checksum over this line and all
 //! lines before it. The checksum finds the first line that was changed, lost or moved. No line is
 //! longer than [`LINE_BYTES_MAX`]: the text of a large message follows its line in pieces.
 
@@ -16,7 +16,10 @@ use serde::{Deserialize, Serialize};
 use crate::storage::{
     codec::{self, SoundRecord},
     pack::RawText,
-    records::system_slot::{SystemText, SystemVersion},
+    records::{
+        system_slot::{SystemText, SystemVersion},
+        withdrawals::{WithdrawalReason, WithdrawnRange},
+    },
     summary::{self, Provisional, SourceRef, StoredFinish, StoredLevel, Summary, SummarySources},
 };
 use lcm_text::{
@@ -37,7 +40,7 @@ pub(super) const INLINE_BYTES_MAX: usize = limits::PACK_BYTES_MAX;
 /// Most bytes of a line. The longest line that an export writes is a summary of 256 KiB in hex
 /// digits, with its lists.
 pub(super) const LINE_BYTES_MAX: usize = 768 << 10;
-/// Most context items of one line.
+/// Most context items or withdrawn ranges of one line.
 pub(super) const ITEMS_PER_LINE: usize = 128;
 /// Text between the content of a line, which is an object without its last brace, and the checksum.
 const CHECKSUM_PREFIX: &str = ",\"sum\":\"";
@@ -72,6 +75,8 @@ pub(super) enum ExportLine {
     LargeMessage(LargeMessageLine),
     Chunk(ChunkLine),
     Summary(Box<SummaryLine>),
+    /// Ranges of messages that are not in the line, ascending.
+    Withdrawn(Vec<WithdrawnRange>),
     /// Items of the context, oldest first.
     Context(Vec<ExportedItem>),
     End(EndLine),
@@ -93,6 +98,9 @@ pub(super) struct HeaderLine {
     pub(super) summaries: u64,
     /// Number of context items.
     pub(super) items: u64,
+    /// Number of ranges of messages that are not in the line; an export without any leaves the
+    /// field out.
+    pub(super) withdrawn: u64,
     /// Family and archive record.
     pub(super) life: SessionLifecycle,
 }
@@ -262,6 +270,7 @@ fn parse_content(text: &str) -> Result<ExportLine> {
             frontier: read_hash(f, "frontier"),
             summaries: f.take_u64("summaries"),
             items: f.take_u64("items"),
+            withdrawn: f.take_optional_u64("withdrawn").unwrap_or(0),
             life: read_session(f),
         }),
         "system" => ExportLine::System(read_system(text, f)?),
@@ -292,6 +301,7 @@ fn parse_content(text: &str) -> Result<ExportLine> {
             text: f.take_text("text"),
         }),
         "summary" => ExportLine::Summary(Box::new(read_summary(f))),
+        "withdrawn" => ExportLine::Withdrawn(read_ranges(text, f)?),
         "context" => ExportLine::Context(read_items(text, f)?),
         "end" => ExportLine::End(EndLine {
             part: f.take_u64("part"),
@@ -412,6 +422,38 @@ pub(super) fn write_system(version: &SystemVersion, texts: &[SystemText]) -> Jso
     line.add_time("time", version.time);
     line.add_optional_text("previous", version.previous.map(|id| hash::hex(&id)).as_deref());
     line.add_array("messages", messages);
+    line
+}
+
+fn read_ranges(text: &str, fields: &mut JsonFields<'_>) -> Result<Vec<WithdrawnRange>> {
+    let mut ranges = Vec::new();
+    for value in fields.take_list("ranges") {
+        let mut range = JsonFields::new(text, json::list_members(text, value.span));
+        let after = range.take_optional_u64("after");
+        let reason =
+            after.map_or(WithdrawalReason::Revision, |after| WithdrawalReason::SetAside { after });
+        let (seq_first, seq_last) = (range.take_u64("seq_first"), range.take_u64("seq_last"));
+        ranges.push(WithdrawnRange { seq_first, seq_last, reason });
+        range.finish(NOT_A_LINE)?;
+    }
+    Ok(ranges)
+}
+
+/// Builds the line of ranges. A set-aside range names in `after` the message that it followed; a
+/// range without it has other forms of messages.
+pub(super) fn write_ranges(ranges: &[WithdrawnRange]) -> JsonWriter {
+    let mut rows = JsonWriter::new_array();
+    for WithdrawnRange { seq_first, seq_last, reason } in ranges {
+        let mut row = JsonWriter::new_object();
+        row.add_number("seq_first", *seq_first);
+        row.add_number("seq_last", *seq_last);
+        if let WithdrawalReason::SetAside { after } = reason {
+            row.add_number("after", *after);
+        }
+        rows.push_object(row);
+    }
+    let mut line = begin_line("withdrawn");
+    line.add_array("ranges", rows);
     line
 }
 

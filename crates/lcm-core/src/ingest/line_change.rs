@@ -345,7 +345,11 @@ fn read_run(
 
 /// Finds the newest user message of the line. `newest_restored`: seq of the newest message that
 /// came back; 0: none.
-fn find_newest_user(
+///
+/// # Errors
+///
+/// Errors of the store; `corrupt`.
+pub(crate) fn find_newest_user(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     withdrawals: &Withdrawals,

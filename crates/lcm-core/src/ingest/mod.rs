@@ -46,6 +46,7 @@ mod warnings;
 
 pub(crate) use append::append;
 pub(crate) use import::{ImportedMessages, ImportedVersion, import_messages, import_system};
+pub(crate) use line_change::find_newest_user;
 pub(crate) use planned_line::PlannedLine;
 pub(crate) use reconcile::reconcile;
 pub(crate) use rewind::{RewindTarget, rewind_line};

@@ -138,7 +138,7 @@ fn verify_line(
             _ => Ok(()),
         },
         ExportLine::System(_) | ExportLine::SystemChunk(_) => Ok(()),
-        ExportLine::Context(_) | ExportLine::End(_) => Ok(()),
+        ExportLine::Withdrawn(_) | ExportLine::Context(_) | ExportLine::End(_) => Ok(()),
     }
 }
 

@@ -11,7 +11,10 @@ use crate::storage::{
     codec::{self, SoundRecord},
     keys::ConversationKeys,
     pack,
-    records::system_slot::SYSTEM_MESSAGES_MAX,
+    records::{
+        system_slot::SYSTEM_MESSAGES_MAX,
+        withdrawals::{Withdrawals, WithdrawnRange},
+    },
     session::SessionLifecycle,
     summary::SummarySources,
 };
@@ -77,6 +80,8 @@ pub(super) struct ImportSection {
     summaries: u64,
     /// Number of context items that the header counts.
     items: u64,
+    /// Number of withdrawn ranges that the header counts.
+    withdrawn: u64,
     pub(super) life: SessionLifecycle,
     /// Number of accepted messages, with all their pieces.
     pub(super) messages_seen: u64,
@@ -92,6 +97,9 @@ pub(super) struct ImportSection {
     summaries_seen: u64,
     /// Depth of the last accepted summary.
     depth: u32,
+    /// Number of accepted withdrawn ranges, and the last seq of them.
+    withdrawn_seen: u64,
+    withdrawn_last: u64,
     /// Number of accepted context items.
     pub(super) items_seen: u64,
     /// Last seq that the accepted context items cover.
@@ -126,6 +134,7 @@ impl SoundRecord for ImportSection {
                 self.items,
                 self.messages_seen,
             ])
+            && codec::are_countable(&[self.withdrawn, self.withdrawn_seen, self.withdrawn_last])
             && codec::are_countable(&[
                 self.summaries_seen,
                 self.items_seen,
@@ -180,6 +189,7 @@ impl ImportProgress {
             (ExportLine::LargeMessage(line), Some(section)) => section.accept_large_message(line),
             (ExportLine::Chunk(line), Some(section)) => section.accept_chunk(line),
             (ExportLine::Summary(line), Some(section)) => section.accept_summary(line),
+            (ExportLine::Withdrawn(ranges), Some(section)) => section.accept_withdrawn(ranges),
             (ExportLine::Context(items), Some(section)) => section.accept_context(items),
             (ExportLine::End(line), Some(section)) => {
                 section.ensure_complete().and_then(|()| self.accept_end(line))
@@ -200,7 +210,8 @@ impl ImportProgress {
                 header.format
             )));
         }
-        let counts = [header.messages, header.summaries, header.items, header.parts];
+        let counts =
+            [header.messages, header.summaries, header.items, header.withdrawn, header.parts];
         let same_parts = self.part == 0 || header.parts == self.parts;
         if header.part != self.part + 1
             || header.part > header.parts
@@ -221,6 +232,7 @@ impl ImportProgress {
             frontier: header.frontier,
             summaries: header.summaries,
             items: header.items,
+            withdrawn: header.withdrawn,
             life: header.life.clone(),
             messages_seen: 0,
             running_hash: [0; 16],
@@ -228,6 +240,8 @@ impl ImportProgress {
             pending_large_message: None,
             summaries_seen: 0,
             depth: 0,
+            withdrawn_seen: 0,
+            withdrawn_last: 0,
             items_seen: 0,
             seq_covered: 0,
             messages_stored: 0,
@@ -368,6 +382,7 @@ impl ImportSection {
         let record = &line.record;
         if record.depth < self.depth
             || self.summaries_seen == self.summaries
+            || self.withdrawn_seen > 0
             || self.items_seen > 0
             || record.seq_last > self.messages
         {
@@ -396,10 +411,29 @@ impl ImportSection {
         Ok(())
     }
 
+    fn accept_withdrawn(&mut self, ranges: &[WithdrawnRange]) -> Result<()> {
+        self.ensure_all_messages()?;
+        if self.summaries_seen != self.summaries || self.items_seen > 0 {
+            return refuse_line("must follow all summaries that the header counts");
+        }
+        if ranges.is_empty() || ranges.len() > export_format::ITEMS_PER_LINE {
+            return refuse_line("must have 1 to 128 ranges");
+        }
+        let list = Withdrawals { ranges: ranges.to_vec() };
+        let first = ranges.first().map_or(0, |range| range.seq_first);
+        let last = ranges.last().map_or(0, |range| range.seq_last);
+        if !list.is_sound() || first <= self.withdrawn_last || last > self.messages {
+            return refuse_line("must have ascending ranges of messages");
+        }
+        self.withdrawn_last = last;
+        self.withdrawn_seen += int::to_u64(ranges.len());
+        Ok(())
+    }
+
     fn accept_context(&mut self, items: &[ExportedItem]) -> Result<()> {
         self.ensure_all_messages()?;
-        if self.summaries_seen != self.summaries {
-            return refuse_line("must follow all summaries that the header counts");
+        if self.summaries_seen != self.summaries || self.withdrawn_seen != self.withdrawn {
+            return refuse_line("must follow all summaries and ranges that the header counts");
         }
         if items.is_empty() || items.len() > export_format::ITEMS_PER_LINE {
             return refuse_line("must have 1 to 128 items");
@@ -421,6 +455,7 @@ impl ImportSection {
     fn ensure_complete(&self) -> Result<()> {
         self.ensure_all_messages()?;
         let is_complete = self.summaries_seen == self.summaries
+            && self.withdrawn_seen == self.withdrawn
             && self.items_seen == self.items
             && self.seq_covered == self.messages;
         if is_complete {

@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 
 use crate::{
     compaction::task,
+    ingest,
     search::{IndexMaintenance, IndexManifest},
     storage::{
         call::Call,
@@ -18,7 +19,7 @@ use crate::{
         head::{ConversationHead, JournalAction, LoadedHead},
         history::MessageHistory,
         links::{self, LinkEnd},
-        records::{remakes::RemakeRecord, session::ArchiveRecord},
+        records::{remakes::RemakeRecord, session::ArchiveRecord, withdrawals::Withdrawals},
         session::{self as session_rules, SessionLifecycle},
         store::Guard,
         store_session::StoreSession,
@@ -43,6 +44,7 @@ use super::{
         export_format::{ExportedItem, SummaryLine},
     },
     read_matching_derivations,
+    writer::ContextBatch,
 };
 
 /// Stores those summaries of `lines` that the store lacks, in one commit; returns their number.
@@ -222,7 +224,7 @@ fn verify_leaf(
 /// Stores context, family and archive of the export; returns whether a stored context was replaced.
 ///
 /// A stored context is replaced only if it differs and [`is_more_compacted`] holds for the context
-/// of the export. Family and archive are stored only if the conversation has none. A conversation
+/// of the export. The withdrawn ranges of the export then take the place of the stored ones. Family and archive are stored only if the conversation has none. A conversation
 /// that does not exist is created.
 ///
 /// # Errors
@@ -232,12 +234,13 @@ pub(super) fn store_context(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
     mut loaded: LoadedHead,
-    lines: &[ExportedItem],
-    life: &SessionLifecycle,
+    batch: &ContextBatch,
 ) -> Result<bool> {
+    let ContextBatch { items, withdrawals, life } = batch;
     let keys = call.keys;
     let old = loaded.head.context.load_items(session, keys)?;
-    let new = resolve_items(session, &MessageHistory::new(call, &loaded.head), lines)?;
+    let new = resolve_items(session, &MessageHistory::new(call, &loaded.head), items)?;
+    ensure_withdrawn(&new, withdrawals)?;
     let created = loaded.bytes.is_none();
     let replaces = (old != new && is_more_compacted(&new, &old)) || created;
     let before = (!created && replaces).then(|| loaded.head.context.clone());
@@ -247,6 +250,8 @@ pub(super) fn store_context(
         return Ok(false);
     }
     if replaces {
+        let history = MessageHistory::new(call, &loaded.head);
+        let withdrawn_tokens = sum_withdrawn(session, &history, &new)?;
         let revision = loaded.head.revision + 1;
         let (context, nodes) =
             loaded.head.context.replace_items(keys, revision, &old, 0..old.len(), &new)?;
@@ -254,12 +259,49 @@ pub(super) fn store_context(
         head.context = context;
         // The ledger counts the compaction of the exporting store as if this commit had made it.
         let difference = head.raw_tokens.saturating_sub(head.context.tokens);
-        head.ledger.saved_tokens = difference.saturating_sub(head.ledger.withdrawn_tokens);
+        head.ledger.withdrawn_tokens = withdrawn_tokens;
+        head.ledger.saved_tokens = difference.saturating_sub(withdrawn_tokens);
         changes.add_puts(nodes);
+        let key = Withdrawals::key(keys);
+        if session.read_record(&key)?.unwrap_or_default() != *withdrawals {
+            let history = MessageHistory { keys, head };
+            head.newest_user =
+                ingest::find_newest_user(session, &history, withdrawals, head.messages)?;
+            changes.write_record(&key, withdrawals)?;
+        }
     }
     let act = JournalAction::Import { summaries: 0, before };
     loaded.commit_changes(session, call, act, changes)?;
     Ok(replaces && !created)
+}
+
+/// Sums the tokens of the withdrawn items.
+fn sum_withdrawn(
+    session: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    items: &[ContextItem],
+) -> Result<u64> {
+    let mut sum = 0;
+    for item in items {
+        if let ContextItem::Withdrawn { seq_first, seq_last } = *item {
+            let before = tokens_before(session, history, seq_first)?;
+            sum += tokens_through(session, history, seq_last)?.saturating_sub(before);
+        }
+    }
+    Ok(sum)
+}
+
+/// Ensures that no message of the context is withdrawn.
+fn ensure_withdrawn(items: &[ContextItem], withdrawals: &Withdrawals) -> Result<()> {
+    for item in items.iter().filter(|item| matches!(item, ContextItem::Run(_))) {
+        let (first, last) = (item.seq_first(), item.seq_last());
+        if withdrawals.list_line_ranges(first, last) != [(first, last)] {
+            return Err(Error::invalid_input(format_args!(
+                "the context must have no withdrawn messages, got messages {first} to {last}"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Takes over the family and the archive record if the stored head has none; returns whether the

@@ -11,7 +11,8 @@ use lcm_text::base::hash;
 use crate::{
     ingest::{self, ImportedMessages, ImportedVersion},
     storage::{
-        call::Call, head::LoadedHead, session::SessionLifecycle, store_session::StoreSession,
+        call::Call, head::LoadedHead, records::withdrawals::Withdrawals, session::SessionLifecycle,
+        store_session::StoreSession,
     },
 };
 use lcm_text::{
@@ -46,7 +47,16 @@ enum ImportBatch {
     System(ImportedVersion),
     Messages(MessageBatch),
     Summaries { lines: Vec<SummaryLine>, depth: u32, bytes: usize, puts: usize },
-    Context(Vec<ExportedItem>, SessionLifecycle),
+    Context(ContextBatch),
+}
+
+/// The context of a conversation, with what belongs to its commit.
+#[derive(Default)]
+pub(super) struct ContextBatch {
+    pub(super) items: Vec<ExportedItem>,
+    /// The messages that are not in the line.
+    pub(super) withdrawals: Withdrawals,
+    pub(super) life: SessionLifecycle,
 }
 
 /// Messages of one commit.
@@ -95,12 +105,14 @@ pub(super) fn write_page(
         }
     }
     let mut consumed = 0;
-    // Lines consumed and progress before the context, which one commit must store as a whole.
+    // Lines consumed and progress before withdrawn ranges and context, which one commit must store
+    // as a whole.
     let mut before_context = None;
     for text in lines {
         let mut next = progress.clone();
         let line = next.open_line(text)?;
-        if matches!(line, ExportLine::Context(_)) && before_context.is_none() {
+        let is_context = matches!(line, ExportLine::Withdrawn(_) | ExportLine::Context(_));
+        if is_context && before_context.is_none() {
             before_context = Some((consumed, progress.clone()));
         }
         next.accept_line(&line)?;
@@ -114,7 +126,7 @@ pub(super) fn write_page(
             break;
         }
     }
-    let is_cut = progress.section.is_some() && matches!(writer.batch, ImportBatch::Context(..));
+    let is_cut = progress.section.is_some() && matches!(writer.batch, ImportBatch::Context(_));
     if let Some((before, progress_before)) = before_context.filter(|_| is_cut) {
         if before == 0 {
             return Err(Error::invalid_input(format_args!(
@@ -194,6 +206,7 @@ impl ImportWriter<'_, '_> {
                 Ok(LineDisposition::Accepted)
             }
             ExportLine::Summary(_)
+            | ExportLine::Withdrawn(_)
             | ExportLine::Context(_)
             | ExportLine::System(_)
             | ExportLine::SystemChunk(_)
@@ -213,9 +226,14 @@ impl ImportWriter<'_, '_> {
                 Ok(LineDisposition::AcceptedLast)
             }
             ExportLine::Summary(line) => Ok(self.add_summary(line)),
-            ExportLine::Context(items) => Ok(self.add_context(items, next)),
+            ExportLine::Withdrawn(ranges) => {
+                Ok(self.add_context(next, |batch| batch.withdrawals.ranges.extend(ranges)))
+            }
+            ExportLine::Context(items) => {
+                Ok(self.add_context(next, |batch| batch.items.extend_from_slice(items)))
+            }
             // An end line after the context belongs to the commit of the context.
-            ExportLine::End(_) if matches!(self.batch, ImportBatch::Context(..)) => {
+            ExportLine::End(_) if matches!(self.batch, ImportBatch::Context(_)) => {
                 Ok(LineDisposition::AcceptedLast)
             }
             ExportLine::End(_) if self.has_batch() => Ok(LineDisposition::NextCommit),
@@ -336,19 +354,22 @@ impl ImportWriter<'_, '_> {
         }
     }
 
-    fn add_context(&mut self, items: &[ExportedItem], next: &ImportProgress) -> LineDisposition {
-        match &mut self.batch {
-            ImportBatch::Empty => {
-                let life = next.section.as_ref().map(|section| section.life.clone());
-                self.batch = ImportBatch::Context(items.to_vec(), life.unwrap_or_default());
-                LineDisposition::Accepted
-            }
-            ImportBatch::Context(all, _) => {
-                all.extend_from_slice(items);
-                LineDisposition::Accepted
-            }
-            _ => LineDisposition::NextCommit,
+    /// Adds a part of the context to its batch, which begins here if there is no batch.
+    fn add_context(
+        &mut self,
+        next: &ImportProgress,
+        add: impl FnOnce(&mut ContextBatch),
+    ) -> LineDisposition {
+        if !self.has_batch() {
+            let life = next.section.as_ref().map(|section| section.life.clone());
+            let life = life.unwrap_or_default();
+            self.batch = ImportBatch::Context(ContextBatch { life, ..ContextBatch::default() });
         }
+        let ImportBatch::Context(batch) = &mut self.batch else {
+            return LineDisposition::NextCommit;
+        };
+        add(batch);
+        LineDisposition::Accepted
     }
 
     /// Handles an end line without a context to store. A conversation that does not exist is
@@ -357,7 +378,8 @@ impl ImportWriter<'_, '_> {
         let is_new = self.stored.as_ref().is_some_and(|stored| stored.loaded.bytes.is_none());
         match &before.section {
             Some(section) if is_new => {
-                self.batch = ImportBatch::Context(Vec::new(), section.life.clone());
+                let life = section.life.clone();
+                self.batch = ImportBatch::Context(ContextBatch { life, ..ContextBatch::default() });
                 Ok(LineDisposition::AcceptedLast)
             }
             _ => Ok(LineDisposition::Accepted),
@@ -406,8 +428,8 @@ impl ImportWriter<'_, '_> {
                 progress.totals.summaries += added;
                 Ok(consumed)
             }
-            ImportBatch::Context(items, life) => {
-                let replaced = summaries::store_context(session, call, loaded, &items, &life)?;
+            ImportBatch::Context(batch) => {
+                let replaced = summaries::store_context(session, call, loaded, &batch)?;
                 progress.totals.contexts += u64::from(replaced);
                 Ok(consumed)
             }

@@ -1,0 +1,96 @@
+//! Copies of a conversation by export and import: each goes on as the original would, with its
+//! branches and with the other forms of its messages.
+
+use lcm_text::types::api::Dialect;
+use serde_json::{Value, json};
+
+use crate::host::{Host, chat_of, long_message, text_of};
+
+fn texts_of(list: &[Value]) -> Vec<String> {
+    list.iter().map(text_of).collect()
+}
+
+/// Hands a list over, and returns how many messages were stored.
+fn hand_over(host: &mut Host, list: &[Value]) -> u32 {
+    let receipt = host.append(Dialect::OpenaiChat, list);
+    host.ensure_sound();
+    receipt.ingested
+}
+
+/// The host of the copy still has the branch that was left before the export.
+#[test]
+fn a_copy_goes_on_with_any_branch() {
+    let mut host = Host::new();
+    let first = chat_of(10);
+    let mut second = first[..6].to_vec();
+    second.extend((60..62).map(|number| long_message(["user", "assistant"][number % 2], number)));
+    hand_over(&mut host, &first);
+    hand_over(&mut host, &second);
+    let branches = [&first, &second];
+    for list in branches {
+        let mut copy = host.copy();
+        assert_eq!(copy.digest(), host.digest());
+        assert_eq!(copy.context(), texts_of(&second));
+        // A host that never saw the other branch leaves it where it is.
+        let mut unseen = host.copy();
+        assert_eq!(hand_over(&mut unseen, list), 0, "{:?}", unseen.warnings);
+        let context = unseen.context();
+        assert!(texts_of(list).iter().all(|text| context.contains(text)), "{:?}", unseen.warnings);
+        assert!(texts_of(&second).iter().all(|text| context.contains(text)), "{context:?}");
+        copy.seen = 12;
+        assert_eq!(hand_over(&mut copy, list), 0, "{:?}", copy.warnings);
+        assert_eq!(copy.context(), texts_of(list), "{:?}", copy.warnings);
+        let mut longer = list.clone();
+        longer.extend((70..72).map(|number| long_message("user", number)));
+        assert_eq!(hand_over(&mut copy, &longer), 2, "{:?}", copy.warnings);
+        // An edit of the copy sets aside what it leaves.
+        longer.truncate(longer.len() - 1);
+        longer.push(long_message("user", 80));
+        assert_eq!(hand_over(&mut copy, &longer), 1, "{:?}", copy.warnings);
+        assert_eq!(copy.context(), texts_of(&longer), "{:?}", copy.warnings);
+        // A copy of the copy, and the first branch once more.
+        let mut again = copy.copy();
+        assert_eq!(again.digest(), copy.digest());
+        hand_over(&mut again, &longer);
+        for list in branches {
+            assert_eq!(hand_over(&mut again, list), 0, "{:?}", again.warnings);
+            assert_eq!(again.context(), texts_of(list), "{:?}", again.warnings);
+        }
+    }
+}
+
+/// Other forms of messages stay out of the context of a copy, and are not stored again.
+#[test]
+fn a_copy_knows_other_forms() {
+    let mut host = Host::new();
+    let mut chat = chat_of(8);
+    hand_over(&mut host, &chat);
+    chat[3]["content"] = json!(format!("{} [cut]", &text_of(&chat[3])[..30]));
+    chat.push(long_message("user", 8));
+    assert_eq!(hand_over(&mut host, &chat), 2, "{:?}", host.warnings);
+    let mut copy = host.copy();
+    assert_eq!(copy.digest(), host.digest());
+    assert_eq!(copy.context(), host.context());
+    chat.push(long_message("assistant", 9));
+    assert_eq!(hand_over(&mut copy, &chat), 1, "{:?}", copy.warnings);
+    assert_eq!(copy.context().len(), 10);
+}
+
+/// An import into a store that went on, or that went another way, changes no line.
+#[test]
+fn an_import_repeats_without_a_change() {
+    let mut host = Host::new();
+    hand_over(&mut host, &chat_of(10));
+    let mut second = chat_of(6);
+    second.push(long_message("user", 60));
+    hand_over(&mut host, &second);
+    let lines = host.export();
+    let before = host.digest();
+    host.import(&lines);
+    assert_eq!(host.digest(), before);
+    hand_over(&mut host, &chat_of(10));
+    let before = host.digest();
+    host.import(&lines);
+    assert_eq!(host.digest(), before);
+    host.ensure_sound();
+}
