@@ -13,6 +13,8 @@
 
 #[path = "meaning/copies.rs"]
 mod copies;
+#[path = "meaning/doubts.rs"]
+mod doubts;
 #[path = "meaning/host.rs"]
 mod host;
 #[path = "meaning/ids.rs"]

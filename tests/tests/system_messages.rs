@@ -387,3 +387,35 @@ fn the_prompt_of_live_messages_is_the_newest() {
     assert_eq!(answer(empty.assemble(1_000, &two)), (Some("two".into()), 2));
     assert_eq!(answer(host.assemble(1_000, &[])), (one, 1));
 }
+
+/// A clock in the prompt moves while the list shares nothing with the store: with the edited first
+/// question, or before the newest pair alone. The prompt stays in the slot; a reminder does not.
+#[test]
+fn a_prompt_with_a_clock_fills_the_slot_of_any_list() {
+    let mut host = Host::new(Dialect::OpenaiChat);
+    let system = |text: &str| json!({"role": "system", "content": text});
+    let prompt = |turn: u64| format!("{MARK} You help the crew of hall 4. It is 10:{turn:02}.");
+    let pair = |turn: u64| {
+        let question = format!("Which parcels of turn {turn} go to hall {}?", turn * 7);
+        let answer = format!("Those of turn {turn} with the label {}.", turn * 13);
+        [
+            json!({"role": "user", "content": question}),
+            json!({"role": "assistant", "content": answer}),
+        ]
+    };
+    let first = pair(1);
+    host.append(&[system(&prompt(1)), first[0].clone(), first[1].clone()], None);
+    host.append(&[system(&prompt(2)), pair(2)[0].clone()], None);
+    assert_eq!(host.assemble(10_000, &[]).0, Some(prompt(2)));
+    for turn in 3..20 {
+        let [question, answer] = pair(turn);
+        assert_eq!(host.append(&[system(&prompt(turn)), question, answer], None), 3);
+        assert_eq!(host.assemble(10_000, &[]).0, Some(prompt(turn)));
+    }
+    assert!(!host.stored_texts().contains(MARK));
+    let reminder = "The parcels of hall 4 are late today.";
+    host.append(&[system(reminder), pair(30)[0].clone()], None);
+    assert_eq!(host.assemble(10_000, &[]).0, Some(prompt(19)));
+    assert!(host.stored_texts().contains(reminder));
+    host.ensure_sound();
+}

@@ -7,6 +7,7 @@ use std::{path::PathBuf, process::Command};
 
 use anyhow::{Context as _, Result};
 use sha2::{Digest as _, Sha256};
+use wasmparser::{Parser, Payload};
 use wit_component::ComponentEncoder;
 
 use crate::{
@@ -47,7 +48,28 @@ pub(crate) fn encode(workspace: &Workspace, target: &std::path::Path) -> Result<
     let core = target.join("wasm32-unknown-unknown/component/lcm_component.wasm");
     let core = std::fs::read(core).context("reading the core module")?;
     let core = optimized(workspace, &core, target)?;
-    ComponentEncoder::default().module(&core)?.validate(true).encode()
+    without_names(ComponentEncoder::default().module(&core)?.validate(true).encode()?)
+}
+
+/// Removes the section of names, which the encoder writes for debuggers: 5 KB.
+fn without_names(mut component: Vec<u8>) -> Result<Vec<u8>> {
+    let mut found = None;
+    for payload in Parser::new(0).parse_all(&component) {
+        match payload? {
+            Payload::CustomSection(section) if section.name() == "component-name" => {
+                found = Some(section.range());
+            }
+            _ => {}
+        }
+    }
+    if let Some(range) = found {
+        let [start, end] = [range.start, range.end].map(usize::try_from);
+        let (start, end) = (start.context("a section")?, end.context("a section")?);
+        // Before the content of a section are its kind, one byte, and its size in groups of 7 bits.
+        let groups = (0..).take_while(|group| (end - start) >> (7 * group) > 0).count();
+        component.drain(start - 1 - groups..end);
+    }
+    Ok(component)
 }
 
 /// Returns compiler flags that remove the folders of this machine from panic messages.

@@ -2,9 +2,10 @@
 //!
 //! In and out: one line of JSON, for the export and the import. For each conversation an export has
 //! a header, the versions of the system messages, the messages, the summaries (each after its
-//! sources), the withdrawn ranges, the context, and an end. Every line closes with a checksum over this line and all
-//! lines before it. The checksum finds the first line that was changed, lost or moved. No line is
-//! longer than [`LINE_BYTES_MAX`]: the text of a large message follows its line in pieces.
+//! sources), the withdrawn ranges, the context, and an end. Every line closes with a checksum over
+//! this line and all lines before it. The checksum finds the first line that was changed, lost or
+//! moved. No line is longer than [`LINE_BYTES_MAX`]: the text of a large message follows its line
+//! in pieces.
 
 use crate::storage::records::session::{ArchiveCause, ArchiveRecord};
 use crate::storage::session::SessionLifecycle;

@@ -22,6 +22,7 @@ use crate::{
     storage::{
         call::Call,
         head::{ConversationHead, LoadedHead},
+        history::MessageHistory,
         record_key::{RecordReads, RecordSlot},
         records::{upload::Upload, withdrawals::Withdrawals},
         session as session_rules,
@@ -34,16 +35,13 @@ use super::{
     batch::{self, AppendCandidate, CandidateParser, StagedUploads},
     commit::{AppendCommit, ReceiptCounts, UnchangedAppend, join_family},
     idempotency::IdempotencyKey,
-    identity::{IdentityMatch, match_identities},
-    list_batch::{AppendPlan, ListBatch},
+    list_batch::{AppendPlan, ListBatch, find_stored},
     list_decision::SeenMessages,
     new_messages::select_new,
     rendered::strip_rendered,
     replay::add_replay_warnings,
     stored_state::StoredState,
     system_messages::{self, FillingMessages},
-    taken_ids::resolve_ids,
-    transcript::TranscriptEntry,
 };
 
 /// Stores the new messages of a batch; `options.append_mode` decides which messages are new.
@@ -52,9 +50,9 @@ use super::{
 ///
 /// `invalid-input`: a message that cannot be read, named by its index; `limit-exceeded`: too many
 /// or too large messages, with the number that fits; `exists`: a refused likely replay, or another
-/// family; `denied`: the conversation is archived;
-/// `conflict`: the conversation is not at `revision`, or another call committed first; `not-found`:
-/// nothing was uploaded under a name; errors of the store.
+/// family; `denied`: the conversation is archived; `conflict`: the conversation is not at
+/// `revision`, or another call committed first; `not-found`: nothing was uploaded under a name;
+/// errors of the store.
 pub(crate) fn append(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -97,17 +95,11 @@ pub(crate) fn append(
     ensure_revision(&loaded.head, extra.revision)?;
     let mut stored = StoredState::read(session, call, &loaded.head, &candidates, &mut index)?;
     let withdrawals: Withdrawals = values.decode(&withdrawals)?.unwrap_or_default();
-    let found: Vec<IdentityMatch> =
-        candidates.iter().map(|it| match_identities(it, &stored.identities)).collect();
-    let mut entries: Vec<&mut TranscriptEntry> =
-        candidates.iter_mut().map(|it| &mut it.entry).collect();
-    let ids = resolve_ids(session, call, (&loaded.head, &withdrawals), &mut entries, &found)?;
-    let mode = options.append_mode;
-    let batch = ListBatch { candidates: &candidates, known: &ids.known, mode };
+    let (history, mode) = (MessageHistory::new(call, &loaded.head), options.append_mode);
+    let ids = find_stored(session, &history, &withdrawals, &stored.identities, &mut candidates)?;
+    let batch = ListBatch { candidates: &candidates, ids: &ids, mode };
     let plan = batch.plan_append(session, call, &loaded.head, withdrawals, (&extra, repeated))?;
-    let AppendPlan { places, system, line, mut notices } = plan;
-    // The plan of `reconcile` has the notice of the whole list.
-    notices.extend(ids.notice.filter(|_| extra.planned.is_none()));
+    let AppendPlan { places, system, line, notices } = plan;
     let filling = FillingMessages { given: &given, candidates: &candidates, indexes: &system };
     let system = filling.prepare_update(session, call, &loaded.head, messages.len())?;
     let mut decision = select_new(&loaded.head, &candidates, &mut stored.identities, &places);

@@ -103,8 +103,9 @@ pub(crate) fn import_system(
 ///
 /// # Errors
 ///
-/// `invalid-input`: a text that is not a message, or leads to another running hash; `not-found`: a text that was not uploaded; `limit-exceeded`: too large messages; `denied`:
-/// the conversation is archived; `conflict`: another call committed first; errors of the store.
+/// `invalid-input`: a text that is not a message, or leads to another running hash; `not-found`: a
+/// text that was not uploaded; `limit-exceeded`: too large messages; `denied`: the conversation is
+/// archived; `conflict`: another call committed first; errors of the store.
 pub(crate) fn import_messages(
     session: &mut StoreSession<'_>,
     call: Call<'_>,

@@ -40,6 +40,8 @@ pub(super) struct LineChange {
     pub(super) is_grown: bool,
     /// First and last seqs of the set-aside messages that come back, ascending.
     pub(super) restored: Vec<(u64, u64)>,
+    /// Whether the list has every message of the line, so that no branch of it is in doubt now.
+    pub(super) ends_doubt: bool,
 }
 
 /// Whether a list begins with the new messages of an append.
@@ -58,6 +60,9 @@ pub(super) enum ListStart {
 #[derive(Debug, Default)]
 pub(super) struct LineUpdate {
     pub(super) change: Option<LineChange>,
+    /// Seq of the message that the first new message follows in the list, if the newest message of
+    /// the line is another; 0: none.
+    pub(super) branch: Option<u64>,
     /// Running hash of the list that is stored after the append; `None`: it is not remembered.
     pub(super) list_hash: Option<[u8; 16]>,
     /// What the caller has seen after the append.
@@ -77,6 +82,7 @@ pub(super) struct PreparedUpdate {
     /// The items after them, before new messages.
     replacement: Vec<ContextItem>,
     withdrawals: Withdrawals,
+    branch: Option<u64>,
     /// The newest user message of the line, before new messages.
     newest_user: Option<UserMessageRef>,
     /// Seq of the last message that stays; `None`: all messages stay.
@@ -107,7 +113,7 @@ impl LineUpdate {
         head: &ConversationHead,
         revisions: usize,
     ) -> Result<Option<PreparedUpdate>> {
-        if self.change.is_none() && revisions == 0 {
+        if self.change.is_none() && self.branch.is_none() && revisions == 0 {
             return Ok(None);
         }
         let items = head.context.load_items(session, call.keys)?;
@@ -122,6 +128,9 @@ impl LineUpdate {
             } else if change.fork < head.messages {
                 withdrawals.set_aside(change.fork, head.messages)?;
             }
+            if change.ends_doubt {
+                withdrawals.branches.clear();
+            }
             for (seq_first, seq_last) in &change.restored {
                 withdrawals.restore_range(*seq_first, *seq_last);
             }
@@ -135,7 +144,16 @@ impl LineUpdate {
         let newest_restored = restored.map_or(0, |(_, last)| *last);
         let newest_user = find_newest_user(session, &history, &withdrawals, newest_restored)?;
         let fork = self.change.map(|change| change.fork);
-        Ok(Some(PreparedUpdate { items, kept, replacement, withdrawals, newest_user, fork }))
+        let branch = self.branch.filter(|after| *after <= head.messages);
+        Ok(Some(PreparedUpdate {
+            items,
+            kept,
+            replacement,
+            withdrawals,
+            branch,
+            newest_user,
+            fork,
+        }))
     }
 }
 
@@ -145,7 +163,7 @@ fn ensure_valid(
     withdrawals: &Withdrawals,
     change: &LineChange,
 ) -> Result<()> {
-    let LineChange { fork, is_grown, restored } = change;
+    let LineChange { fork, is_grown, restored, .. } = change;
     let count = |seq: u64| withdrawals.count_through(seq.min(head.messages));
     let left = count(head.messages) - count(*fork);
     if *fork > head.messages || (*is_grown && left != 1) {
@@ -195,6 +213,9 @@ impl PreparedUpdate {
             push_item(&mut self.replacement, withdrawn_item(first, last));
         }
         if line_first <= head.messages {
+            self.branch
+                .into_iter()
+                .for_each(|after| self.withdrawals.add_branch(line_first, after));
             let run = MessageRun {
                 seq_first: line_first,
                 seq_last: head.messages,

@@ -79,7 +79,7 @@ pub(super) struct LineDiff {
 
 impl LineDiff {
     /// The comparison of a list that is not compared: only entries known by id are stored.
-    pub(super) fn from_ids(entries: &[AlignableEntry]) -> Self {
+    fn from_ids(entries: &[AlignableEntry]) -> Self {
         let positions: Vec<Option<u64>> = entries.iter().map(|entry| entry.position).collect();
         let is_known = positions.iter().any(Option::is_some);
         let found_by = if is_known { "ids" } else { "none" };
@@ -133,6 +133,17 @@ struct SkippedCounts {
 }
 
 impl LineComparison<'_, '_> {
+    /// Compares the list by its ids only: it is no list of the line.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the store; `corrupt`.
+    pub(super) fn compare_ids(&self, session: &mut StoreSession<'_>) -> Result<LineDiff> {
+        let mut diff = LineDiff::from_ids(self.entries);
+        self.find_forms(session, &mut diff)?;
+        Ok(diff)
+    }
+
     /// Compares the list with the line.
     ///
     /// # Errors

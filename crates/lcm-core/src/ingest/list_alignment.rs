@@ -23,7 +23,7 @@ use lcm_text::base::{error::Result, int};
 use super::{
     alignment::AlignableEntry,
     line_change::ListStart,
-    line_diff::{LineComparison, LineDiff},
+    line_diff::LineComparison,
     list_decision::{EntryOutcome, LineRequest, ListDecision},
     stored_line::StoredLine,
     system_messages::LeadRequest,
@@ -70,27 +70,7 @@ pub(super) fn align_list(
     let has_no_message = !is_begun(head);
     let lead = list.count_lead(has_no_message);
     let (leading, compared) = list.entries.split_at(lead);
-    let hashes = hash_entries(compared);
-    let places = list.known.iter().skip(lead).zip(&hashes);
-    let entries: Vec<AlignableEntry> = compared
-        .iter()
-        .zip(places)
-        .map(|(entry, (known, list_hash))| AlignableEntry {
-            mark: entry.mark,
-            role: entry.role,
-            text: entry.text_bytes.and_then(|bytes| match &*entry.said {
-                [part] => Some((int::to_usize(bytes.into()), part.said)),
-                _ => None,
-            }),
-            list_hash: *list_hash,
-            known_seq: *known,
-            position: known.and_then(|seq| line.position_of(seq)),
-            is_discriminating: entry.is_discriminating,
-            // An entry with an id of its own is another message, however alike the texts are.
-            redacted_copy: entry.redacted_copy.filter(|_| !entry.has_host_id()),
-            may_be_form: Cell::new(false),
-        })
-        .collect();
+    let entries = list.build_entries(lead, &line);
     let has_copies = entries.iter().any(|entry| entry.redacted_copy.is_some());
     let texts = match has_copies && line.count_messages() > 0 {
         true => line.read_newest_texts(session, line.newest_marks().len())?,
@@ -108,7 +88,7 @@ pub(super) fn align_list(
     };
     // Nothing but its id tells whether the only message of a list was said again.
     let diff = match line.count_messages() == 0 || list.entries.len() < 2 || entries.is_empty() {
-        true => LineDiff::from_ids(&entries),
+        true => comparison.compare_ids(session)?,
         false => comparison.compare_list(session)?,
     };
     let request = LineRequest {
@@ -124,12 +104,45 @@ pub(super) fn align_list(
     if lead > 0 && decision.found_by == "none" && decision.outcomes.contains(&EntryOutcome::New) {
         decision.start = ListStart::Unplaced;
     }
-    let of_lead = LeadRequest { line: &line, diff: &diff, entries: leading, has_no_message };
+    let of_lead = LeadRequest {
+        line: &line,
+        diff: &diff,
+        entries: leading,
+        has_no_message,
+        text_of: list.text_of,
+    };
     decision.outcomes.splice(..0, of_lead.decide_lead(session)?);
     Ok(decision)
 }
 
 impl AlignmentRequest<'_> {
+    /// Builds the entries after the first `lead` as they are compared with the line.
+    fn build_entries(&self, lead: usize, line: &StoredLine<'_>) -> Vec<AlignableEntry> {
+        let compared = self.entries.get(lead..).unwrap_or(&[]);
+        let hashes = hash_entries(compared);
+        let places = self.known.iter().skip(lead).zip(hashes);
+        let entries = compared.iter().zip(places);
+        let build = |(entry, (known, list_hash)): (&&TranscriptEntry, (&Option<u64>, _))| {
+            AlignableEntry {
+                mark: entry.mark,
+                role: entry.role,
+                text: entry.text_bytes.and_then(|bytes| match &*entry.said {
+                    [part] => Some((int::to_usize(bytes.into()), part.said)),
+                    _ => None,
+                }),
+                list_hash,
+                known_seq: *known,
+                position: known.and_then(|seq| line.position_of(seq)),
+                is_discriminating: entry.is_discriminating,
+                // An entry with an id of its own is another message, however alike the texts are.
+                redacted_copy: entry.redacted_copy.filter(|_| !entry.has_host_id()),
+                is_id_taken: entry.is_id_taken,
+                may_be_form: Cell::new(entry.is_longer_form),
+            }
+        };
+        entries.map(build).collect()
+    }
+
     /// Counts the first entries that may fill the slot: leading system messages of which no id is
     /// stored. A list of nothing else may fill the slot only where `has_no_message`.
     fn count_lead(&self, has_no_message: bool) -> usize {

@@ -8,6 +8,7 @@ use alloc::{string::String, vec::Vec};
 use crate::storage::{
     call::Call,
     head::ConversationHead,
+    history::MessageHistory,
     records::{
         system_slot::{count_leading, is_begun},
         withdrawals::Withdrawals,
@@ -23,11 +24,13 @@ use lcm_text::{
 use super::{
     append_options::AppendExtra,
     batch::AppendCandidate,
+    identity::{IdentityMatch, KnownIdentities, match_identities},
     line_change::{LineUpdate, ListStart},
     list_alignment::{AlignmentRequest, align_list},
     list_decision::{EntryOutcome, SeenMessages},
     new_messages::CandidatePlace,
     planned_line::PlannedLine,
+    taken_ids::{ListedIds, StoredIds},
     transcript::TranscriptEntry,
 };
 
@@ -46,11 +49,34 @@ pub(super) struct AppendPlan {
     pub(super) notices: Vec<String>,
 }
 
+/// Finds the candidates that are stored by their ids, and marks those whose ids do not count.
+///
+/// # Errors
+///
+/// Errors of the store; `corrupt`.
+pub(super) fn find_stored(
+    session: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    withdrawals: &Withdrawals,
+    identities: &KnownIdentities,
+    candidates: &mut [AppendCandidate<'_>],
+) -> Result<StoredIds> {
+    let found: Vec<IdentityMatch> =
+        candidates.iter().map(|it| match_identities(it, identities)).collect();
+    let parts = candidates.iter_mut().map(|it| (&mut it.entry, (&it.raw, &it.message)));
+    let (mut entries, messages): (Vec<&mut TranscriptEntry>, Vec<_>) = parts.unzip();
+    let text_of = |index: usize| {
+        messages.get(index).and_then(|(raw, message)| meaning::read_text(raw, message))
+    };
+    let mut ids = ListedIds { entries: &mut entries, found: &found, text_of: &text_of };
+    ids.find_stored(session, history, withdrawals)
+}
+
 /// A list that one call holds whole.
 pub(super) struct ListBatch<'a> {
     pub(super) candidates: &'a [AppendCandidate<'a>],
-    /// For each candidate, the seq of the message that it is by its id.
-    pub(super) known: &'a [Option<u64>],
+    /// The candidates that are stored by their ids.
+    pub(super) ids: &'a StoredIds,
     pub(super) mode: AppendMode,
 }
 
@@ -68,12 +94,15 @@ impl ListBatch<'_> {
         withdrawals: Withdrawals,
         (extra, repeated): (&AppendExtra, u32),
     ) -> Result<AppendPlan> {
-        match self.mode {
+        let mut plan = match self.mode {
             AppendMode::Transcript => {
-                self.plan_list(session, call, head, withdrawals, extra.seq_seen)
+                self.plan_list(session, call, head, withdrawals, extra.seq_seen)?
             }
-            AppendMode::New => Ok(self.plan_new(extra, repeated, head, withdrawals)),
-        }
+            AppendMode::New => self.plan_new(extra, repeated, head, withdrawals),
+        };
+        // The plan of `reconcile` has the notice of the whole list.
+        plan.notices.extend(self.ids.notice.clone().filter(|_| extra.planned.is_none()));
+        Ok(plan)
     }
 
     /// Aligns the list with the line and plans the append.
@@ -94,8 +123,10 @@ impl ListBatch<'_> {
             candidates.filter(|(_, candidate)| !candidate.entry.is_empty).collect();
         let entries: Vec<&TranscriptEntry> =
             effective.iter().map(|(_, candidate)| &candidate.entry).collect();
-        let known: Vec<Option<u64>> =
-            effective.iter().map(|(index, _)| self.known.get(*index).copied().flatten()).collect();
+        let known: Vec<Option<u64>> = effective
+            .iter()
+            .map(|(index, _)| self.ids.known.get(*index).copied().flatten())
+            .collect();
         let text_of = |index: usize| {
             let (_, candidate) = effective.get(index)?;
             meaning::read_text(&candidate.raw, &candidate.message)
@@ -123,6 +154,7 @@ impl ListBatch<'_> {
         }
         let line = LineUpdate {
             change: decision.change,
+            branch: decision.branch,
             list_hash: decision.list_hash,
             seen: decision.seen,
             start: decision.start,
@@ -150,13 +182,17 @@ impl ListBatch<'_> {
             _ => 0,
         };
         let system = (repeated..lead).collect();
-        let is_new = |index: &usize| self.known.get(*index).copied().flatten().is_none();
+        let is_new = |index: &usize| {
+            let is_longer = self.candidates.get(*index).is_some_and(|it| it.entry.is_longer_form);
+            is_longer || self.ids.known.get(*index).copied().flatten().is_none()
+        };
         let places = (repeated.max(lead)..count).filter(is_new);
         let places = places.map(|index| CandidatePlace::new(index, is_revision)).collect();
         let seen = planned.map(PlannedLine::seen_messages);
         let is_last = |line: &&PlannedLine| line.count == int::to_u64(count);
         let line = LineUpdate {
             change: planned.and_then(|line| line.change.clone()),
+            branch: planned.and_then(|line| line.branch),
             list_hash: planned.filter(is_last).and_then(|line| line.list_hash),
             seen: seen.unwrap_or_else(|| SeenMessages::from_caller(extra.seq_seen, head.messages)),
             // A call with `revision` carries out a plan of `reconcile`, which compared the list.

@@ -56,6 +56,9 @@ pub(super) struct ListDecision {
     /// One for each entry.
     pub(super) outcomes: Vec<EntryOutcome>,
     pub(super) change: Option<LineChange>,
+    /// Seq of the message that the first new entry follows in the list, if the newest message of
+    /// the line is another; 0: none.
+    pub(super) branch: Option<u64>,
     /// Whether the list begins with its new messages.
     pub(super) start: ListStart,
     /// Running hash of the list, if it is whole and is remembered once it is stored.
@@ -156,7 +159,8 @@ impl LineRequest<'_, '_> {
     /// Errors of the store; `corrupt`.
     pub(super) fn decide_list(&self, session: &mut StoreSession<'_>) -> Result<ListDecision> {
         let is_stored = |index: usize, entry: &AlignableEntry| {
-            index < self.confirmed || entry.is_known() || self.diff.is_stored(index)
+            let is_known = entry.is_known() && self.diff.grown != Some(index);
+            index < self.confirmed || is_known || self.diff.is_stored(index)
         };
         let outcomes = self.entries.iter().enumerate();
         let outcomes = outcomes.map(|(index, entry)| match is_stored(index, entry) {
@@ -171,12 +175,14 @@ impl LineRequest<'_, '_> {
             found_by: if is_found { self.diff.found_by } else { "confirmed" },
             outcomes: outcomes.collect(),
             change: None,
+            branch: None,
             start: ListStart::Earlier,
             list_hash: None,
             seen: SeenMessages::default(),
             notices: Vec::new(),
         };
         self.mark_revisions(session, &mut decision)?;
+        self.find_taken_forms(session, &mut decision)?;
         self.decide_branch(session, &mut decision)?;
         let is_new = decision.outcomes.contains(&EntryOutcome::New);
         if decision.found_by == "none" && self.entries.len() > 1 && is_new {
@@ -193,7 +199,7 @@ impl LineRequest<'_, '_> {
         if self.is_whole() && decision.outcomes.contains(&EntryOutcome::New) {
             decision.list_hash = self.entries.last().map(|entry| entry.list_hash);
         }
-        decision.seen = self.find_seen(decision.change.as_ref());
+        decision.seen = self.find_seen(&decision);
         Ok(decision)
     }
 
@@ -269,6 +275,28 @@ impl LineRequest<'_, '_> {
                 "revision: {count} of the messages are other forms of stored messages; the context \
                  keeps the first form"
             ));
+        }
+        Ok(())
+    }
+
+    /// Finds the entries with ids that do not count which are stored as other forms of messages.
+    fn find_taken_forms(
+        &self,
+        session: &mut StoreSession<'_>,
+        decision: &mut ListDecision,
+    ) -> Result<()> {
+        let places = self.entries.iter().zip(decision.outcomes.iter_mut());
+        let mut taken: Vec<(&AlignableEntry, &mut EntryOutcome)> = places
+            .filter(|(entry, outcome)| entry.is_id_taken && **outcome == EntryOutcome::New)
+            .collect();
+        let known = if taken.is_empty() { Vec::new() } else { self.read_revisions(session)? };
+        for (entry, outcome) in &mut taken {
+            let is_form = |form: &ComparedMessage| {
+                form.mark.id == entry.mark.id && form.mark.meaning == entry.mark.meaning
+            };
+            if known.iter().any(is_form) {
+                **outcome = EntryOutcome::Stored;
+            }
         }
         Ok(())
     }
@@ -368,7 +396,8 @@ impl LineRequest<'_, '_> {
         let messages = self.line.message_history().head.messages;
         let last = self.find_last_stored();
         let left = self.line.count_messages().saturating_sub(last.position);
-        if left == 0 && self.withdrawals.ranges.is_empty() {
+        let ends_doubt = left == 0 && self.has_whole_line();
+        if left == 0 && self.withdrawals.ranges.is_empty() && !ends_doubt {
             return Ok(());
         }
         let Placement { last, is_placed, summarised, mut restored } =
@@ -390,17 +419,22 @@ impl LineRequest<'_, '_> {
             ));
         }
         let new = decision.outcomes.iter().skip(last.count + restored.count);
+        let (count, has_restored) = (restored.count, restored.count > 0);
         let has_new = new.into_iter().any(|outcome| *outcome == EntryOutcome::New);
-        let mut change = LineChange { fork: messages, is_grown: false, restored: restored.ranges };
+        let restored = restored.ranges;
+        let mut change = LineChange { fork: messages, is_grown: false, restored, ends_doubt };
         if self.diff.grown.is_some() && left == 1 && fork >= summarised {
             (change.fork, change.is_grown) = (fork, true);
             decision.notices.push(format!(
                 "revision: a longer form replaces message {} in the context",
                 self.line.seq_at(last.position + 1)
             ));
-        } else if is_placed && left > 0 && (has_new || restored.count > 0 || self.is_undo(last)) {
-            let place = ForkPlace { last, restored: restored.count, summarised };
+        } else if is_placed && left > 0 && (has_new || has_restored || self.is_undo(last)) {
+            let place = ForkPlace { last, restored: count, summarised };
             change.fork = self.choose_fork(place, &mut decision.notices);
+            let after = change.restored.last().map_or(fork, |(_, last)| *last);
+            let newest = self.line.seq_at(self.line.count_through(change.fork));
+            decision.branch = Some(after).filter(|after| has_new && *after < newest);
         } else if self.diff.has_short_beginning && !is_placed && has_new {
             decision.notices.push(SHORT_BEGINNING.into());
         }
@@ -410,9 +444,21 @@ impl LineRequest<'_, '_> {
                 "restored: {count} messages that were set aside come back, from message {first} on"
             ));
         }
-        let changes = change.fork < messages || !change.restored.is_empty();
+        let changes = change.fork < messages || !change.restored.is_empty() || ends_doubt;
         decision.change = changes.then_some(change);
         Ok(())
+    }
+
+    /// Returns whether a branch of the line is in doubt, and the list has all messages of the line.
+    fn has_whole_line(&self) -> bool {
+        let accepted = self.diff.position_accepted;
+        let mut positions: Vec<u64> = self.diff.positions.iter().flatten().copied().collect();
+        positions.retain(|position| *position > accepted);
+        sort::sort(&mut positions);
+        positions.dedup();
+        !self.withdrawals.branches.is_empty()
+            && int::to_u64(self.diff.accepted) == accepted
+            && int::to_u64(positions.len()) + accepted == self.line.count_messages()
     }
 
     /// Finds where the list leaves the line, and the set-aside messages with which it goes on. A
@@ -471,16 +517,32 @@ impl LineRequest<'_, '_> {
                     "branch-in-doubt: the list goes another way after message {fork}, but {doubt}; \
                      the stored messages stay, and new messages are stored after them"
                 ));
+            } else if self.caller_seen().is_none_or(|seen| seen >= newest) {
+                notices.push(format!(
+                    "branch-in-doubt: the list ends after message {fork}, but {doubt}; the stored \
+                     messages after it stay in the context"
+                ));
             }
             return self.line.message_history().head.messages;
         }
-        notices.push(format!(
-            "set-aside: the list goes another way after message {fork}; {} messages from {} to \
-             {newest} are set aside",
-            self.line.count_messages().saturating_sub(last.position),
-            self.line.seq_at(last.position + 1)
-        ));
-        fork
+        // What an earlier list in doubt left there may be of others.
+        let gaps = self.withdrawals.list_gaps().filter(|(first, _)| *first == fork + 1);
+        let kept = gaps.map(|(_, last)| last).max().unwrap_or(fork);
+        let position = self.line.count_through(kept);
+        let count = self.line.count_messages().saturating_sub(position);
+        if count > 0 {
+            notices.push(format!(
+                "set-aside: the list goes another way after message {fork}; {count} messages from \
+                 {} to {newest} are set aside",
+                self.line.seq_at(position + 1)
+            ));
+        }
+        if count > 0 { kept } else { self.line.message_history().head.messages }
+    }
+
+    /// Returns the seq up to which the caller has seen every message; `None`: unknown.
+    fn caller_seen(&self) -> Option<u64> {
+        self.seq_seen.filter(|seen| *seen > 0)
     }
 
     /// Returns why nothing may be set aside after a message; `None`: the branch is certain. The
@@ -491,7 +553,8 @@ impl LineRequest<'_, '_> {
         let matched =
             entries.filter(|(index, _)| *index >= last.count || self.diff.is_stored(*index));
         let anchors = matched.filter(|(_, entry)| entry.is_anchor()).count();
-        match self.seq_seen {
+        let hides_gap = self.withdrawals.list_gaps().any(|(first, _)| first > fork + 1);
+        match self.caller_seen() {
             None => Some("the call does not say with `seq_seen` what the caller saw"),
             Some(seen) if seen < newest => {
                 Some("others stored messages that the caller did not see")
@@ -500,6 +563,7 @@ impl LineRequest<'_, '_> {
                 Some("the common beginning is short")
             }
             Some(_) if summarised > fork => Some("a summary covers the message at the fork"),
+            Some(_) if hides_gap => Some("messages after it are in no list of the caller"),
             Some(_) => None,
         }
     }
@@ -620,18 +684,32 @@ impl LineRequest<'_, '_> {
         hidden
     }
 
-    /// Finds what the caller has seen once the list is stored.
-    fn find_seen(&self, change: Option<&LineChange>) -> SeenMessages {
+    /// Finds what the caller has seen once the list is stored. Messages that an earlier list in
+    /// doubt did not have do not count for a caller of whom nothing else is known.
+    fn find_seen(&self, decision: &ListDecision) -> SeenMessages {
         let seq_before = self.seq_seen.unwrap_or(0).max(self.diff.seen_accepted);
         let seq_before = seq_before.min(self.line.message_history().head.messages);
         let messages = self.line.message_history().head.messages;
-        let fork = change.map_or(messages, |change| change.fork);
+        let mut fork = decision.change.as_ref().map_or(messages, |change| change.fork);
+        if self.caller_seen().is_none() {
+            fork = decision.branch.map_or(fork, |after| fork.min(after));
+        }
         let (first, last) = (self.line.count_through(seq_before), self.line.count_through(fork));
         let mut positions: Vec<u64> = self.diff.positions.iter().flatten().copied().collect();
-        positions.retain(|position| (first + 1..=last).contains(position));
         sort::sort(&mut positions);
         positions.dedup();
-        let is_all = int::to_u64(positions.len()) == last.saturating_sub(first);
-        SeenMessages { is_all, seq_before }
+        let count_in = |from: u64, to: u64| {
+            int::to_u64(positions.iter().filter(|it| (from + 1..=to).contains(it)).count())
+        };
+        let mut wanted = last.saturating_sub(first);
+        for (gap_first, gap_last) in self.withdrawals.list_gaps() {
+            let from = self.line.count_through(gap_first - 1).max(first);
+            let end = self.line.count_through(gap_last);
+            let is_on_branch = positions.binary_search(&(end + 1)).is_ok();
+            if is_on_branch && count_in(from, end) == 0 && self.caller_seen().is_none() {
+                wanted = wanted.saturating_sub(end.min(last).saturating_sub(from));
+            }
+        }
+        SeenMessages { is_all: count_in(first, last) == wanted, seq_before }
     }
 }

@@ -118,6 +118,7 @@ mod tests {
             position: None,
             is_discriminating: text.len() >= 24,
             redacted_copy: None,
+            is_id_taken: false,
             may_be_form: core::cell::Cell::new(false),
         };
         let message = ComparedMessage {

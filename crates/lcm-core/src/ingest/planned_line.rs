@@ -21,6 +21,9 @@ use super::{
 pub(crate) struct PlannedLine {
     /// The change that goes with the first append; `None`: the line does not change.
     pub(super) change: Option<LineChange>,
+    /// Seq of the message that the first new message follows in the list, if the newest message of
+    /// the line is another; 0: none.
+    pub(super) branch: Option<u64>,
     /// Whether the messages of the call are other forms of stored messages.
     pub(super) is_revision: bool,
     /// Whether the messages of the call fill the slot of system messages.
@@ -43,6 +46,7 @@ impl PlannedLine {
         let SeenMessages { is_all, seq_before } = decision.seen;
         Self {
             change: decision.change.clone(),
+            branch: decision.branch,
             is_start: decision.start == ListStart::Unplaced,
             list_hash: decision.list_hash.filter(|_| is_complete),
             seq_seen: (!(is_complete && is_all)).then_some(seq_before),
@@ -65,7 +69,8 @@ impl PlannedLine {
     /// [`Self::for_append`].
     #[must_use]
     pub(crate) fn for_system(&self, last_count: Option<u64>) -> Self {
-        Self { is_system: true, is_start: false, ..self.for_append(false, last_count) }
+        let of_append = self.for_append(false, last_count);
+        Self { is_system: true, is_start: false, branch: None, ..of_append }
     }
 
     /// Returns the option of one append. `last_count`: number of messages of the last append;
@@ -74,24 +79,30 @@ impl PlannedLine {
     pub(crate) fn for_append(&self, is_revision: bool, last_count: Option<u64>) -> Self {
         Self {
             is_revision,
+            branch: self.branch.filter(|_| !is_revision),
             list_hash: self.list_hash.filter(|_| last_count.is_some()),
             count: last_count.unwrap_or(0),
             ..self.clone()
         }
     }
 
-    /// Notes that the first append was made; `is_system`: its messages filled the slot.
-    pub(crate) fn finish_change(&mut self, is_system: bool) {
+    /// Notes that an append was made. `is_system`: its messages filled the slot; `is_revision`:
+    /// they are other forms of stored messages.
+    pub(crate) fn finish_change(&mut self, is_system: bool, is_revision: bool) {
         (self.change, self.is_start) = (None, self.is_start && is_system);
+        self.branch = self.branch.filter(|_| is_system || is_revision);
     }
 
     /// Returns the JSON object, which [`Self::parse`] reads.
     pub(crate) fn to_object(&self) -> JsonWriter {
         let mut line = JsonWriter::new_object();
-        if let Some(LineChange { fork, is_grown, restored }) = &self.change {
+        if let Some(LineChange { fork, is_grown, restored, ends_doubt }) = &self.change {
             line.add_number("fork", *fork);
             if *is_grown {
                 line.add_flag("grown", true);
+            }
+            if *ends_doubt {
+                line.add_flag("ends_doubt", true);
             }
             if !restored.is_empty() {
                 let mut ranges = JsonWriter::new_array();
@@ -103,6 +114,9 @@ impl PlannedLine {
                 }
                 line.add_array("restored", ranges);
             }
+        }
+        if let Some(after) = self.branch {
+            line.add_number("branch", after);
         }
         let flags =
             [("revision", self.is_revision), ("start", self.is_start), ("system", self.is_system)];
@@ -130,6 +144,7 @@ impl PlannedLine {
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let mut line = JsonFields::parse_argument("line", text)?;
         let (fork, is_grown) = (line.take_optional_u64("fork"), line.take_flag("grown"));
+        let ends_doubt = line.take_flag("ends_doubt");
         let mut restored = Vec::new();
         for range in line.take_optional_list("restored") {
             let text = json::slice_span(text, range.span);
@@ -145,7 +160,8 @@ impl PlannedLine {
         }
         let hash = line.take_optional_text("list_hash");
         let planned = Self {
-            change: fork.map(|fork| LineChange { fork, is_grown, restored }),
+            change: fork.map(|fork| LineChange { fork, is_grown, restored, ends_doubt }),
+            branch: line.take_optional_u64("branch"),
             is_revision: line.take_flag("revision"),
             is_start: line.take_flag("start"),
             is_system: line.take_flag("system"),
@@ -168,7 +184,13 @@ mod tests {
     #[test]
     fn an_option_is_read_as_it_was_written() {
         let full = PlannedLine {
-            change: Some(LineChange { fork: 3, is_grown: true, restored: Vec::from([(5, 6)]) }),
+            change: Some(LineChange {
+                fork: 3,
+                is_grown: true,
+                restored: Vec::from([(5, 6)]),
+                ends_doubt: true,
+            }),
+            branch: Some(2),
             is_revision: true,
             is_start: true,
             is_system: true,

@@ -307,6 +307,7 @@ mod tests {
         let entries: Vec<AlignableEntry> = entries
             .bytes()
             .map(|letter| AlignableEntry {
+                is_id_taken: false,
                 mark: mark(letter),
                 role: Role::User,
                 text: None,

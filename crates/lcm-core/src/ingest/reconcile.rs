@@ -11,6 +11,7 @@ use alloc::{string::String, vec::Vec};
 use crate::storage::{
     call::Call,
     head::LoadedHead,
+    history::MessageHistory,
     record_key::RecordKey,
     records::{
         identity::{IdentityContent, IdentityLookup, StoredIdentity},
@@ -27,7 +28,7 @@ use super::{
     list_decision::EntryOutcome,
     reconcile_plan::PlanInput,
     rendered::strip_rendered,
-    taken_ids::{StoredIds, resolve_ids},
+    taken_ids::{ListedIds, StoredIds},
     transcript::{TranscriptEntry, parse_transcript},
 };
 
@@ -56,8 +57,10 @@ pub(crate) fn reconcile(
     let found = find_stored(session, call, &transcript.entries)?;
     let withdrawals = session.read_record(&Withdrawals::key(call.keys))?.unwrap_or_default();
     let mut listed: Vec<&mut TranscriptEntry> = transcript.entries.iter_mut().collect();
-    let ids = resolve_ids(session, call, (head, &withdrawals), &mut listed, &found)?;
-    let StoredIds { known, notice } = ids;
+    // The entries have hashes and no texts.
+    let mut ids = ListedIds { entries: &mut listed, found: &found, text_of: &|_| None };
+    let history = MessageHistory::new(call, head);
+    let StoredIds { known, notice } = ids.find_stored(session, &history, &withdrawals)?;
     let entries = &*transcript.entries;
     let effective = &*select_effective(entries);
     let input =
@@ -80,7 +83,6 @@ pub(crate) fn reconcile(
         known: &known_listed,
         confirmed: effective.partition_point(|index| *index < transcript.confirmed_count),
         seq_seen: transcript.seq_seen,
-        // The entries have hashes and no texts.
         text_of: &|_| None,
     };
     let decision = align_list(session, call, head, &withdrawals, &list)?;

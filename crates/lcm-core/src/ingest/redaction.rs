@@ -3,16 +3,14 @@
 //! In: raw texts. Out: whether a text may be the redacted copy of another text. The alignment of
 //! `append` and `reconcile` uses this module.
 //!
-//! A copy has the same text before and after its one mark as its original. Two short messages may
-//! agree by chance, so callers accept a copy only in a run with an anchor or a proven prefix. A
-//! text with several marks is no copy, because the text between the marks would not be compared.
+//! A copy has the same text before and after its mark as its original. Two short messages may
+//! agree by chance, so callers accept a copy only in a run with an anchor or a proven prefix, or
+//! under the id of its original. The text between several marks would not be compared, so such a
+//! copy needs the id.
 
 use alloc::string::String;
 
-use lcm_text::{
-    base::{hash, int},
-    message::ParsedMessage,
-};
+use lcm_text::base::{hash, int};
 
 /// First words of marks, as common log scrubbers write them; compared without case.
 const MARK_WORDS: [&str; 3] = ["redacted", "filtered", "masked"];
@@ -37,15 +35,19 @@ pub(super) struct RedactedCopy {
 }
 
 impl RedactedCopy {
-    /// Reads a message as a redacted copy; `None`: the text has no mark, several marks or too
-    /// little text beside its mark, or the message has an id and is therefore no copy.
-    pub(super) fn from_message(raw: &str, message: &ParsedMessage) -> Option<Self> {
-        if message.entry_id.is_some() || message.event_key.is_some() {
-            return None;
+    /// Reads a raw message as a redacted copy; `None`: the text has no mark or too little text
+    /// before the first and after the last mark. `has_id`: whether the message has an id of the
+    /// host; any other message has one mark only.
+    pub(super) fn from_raw(raw: &str, has_id: bool) -> Option<Self> {
+        let (start, mut end) = find_mark(raw)?;
+        while let Some((_, next)) = find_mark(raw.get(end..)?) {
+            if !has_id {
+                return None;
+            }
+            end += next;
         }
-        let (start, end) = find_mark(raw)?;
         let (before, behind) = (raw.get(..start)?, raw.get(end..)?);
-        if find_mark(behind).is_some() || before.len() + behind.len() < LITERAL_BYTES_MIN {
+        if before.len() + behind.len() < LITERAL_BYTES_MIN {
             return None;
         }
         let hash = hash_literals(before, behind);
@@ -115,10 +117,8 @@ fn measure_mark(text: &[u8]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lcm_text::{message, types::api::Dialect};
-
     fn copy_of(raw: &str) -> Option<RedactedCopy> {
-        RedactedCopy::from_message(raw, &message::parse(Dialect::Lcm, raw).unwrap())
+        RedactedCopy::from_raw(raw, false)
     }
 
     fn user_message(text: &str) -> alloc::string::String {
@@ -158,6 +158,14 @@ mod tests {
             user_message(&alloc::format!("the log is {} and the port 8080", "x".repeat(1_100)));
         let copy = copy_of(&user_message("the log is [REDACTED] and the port 8080")).unwrap();
         assert!(!copy.may_be_copy_of(&long), "no secret is so long");
+        let two = user_message("the first key is [REDACTED] and the second [REDACTED] of them");
+        let copy = RedactedCopy::from_raw(&two, true).unwrap();
+        assert!(
+            copy.may_be_copy_of(&user_message("the first key is one and the second two of them"))
+        );
+        assert!(
+            !copy.may_be_copy_of(&user_message("the first key is one and the second two of us"))
+        );
         for digits in ["", "zz", "00000001", &"0".repeat(46), &"0".repeat(50)] {
             assert_eq!(RedactedCopy::from_hex(digits), None);
         }

@@ -106,7 +106,7 @@ pub(crate) fn rewind_line(
     if rewound.set_aside.is_empty() && restored.is_empty() {
         return Ok(rewound);
     }
-    let change = LineChange { fork, is_grown: false, restored };
+    let change = LineChange { fork, is_grown: false, restored, ends_doubt: false };
     let update = LineUpdate { change: Some(change), withdrawals, ..LineUpdate::default() };
     let before = head.context.clone();
     let mut changes = Changes::default();

@@ -8,10 +8,11 @@
 //! | begins the conversation, or a new session of it | fill the slot |
 //! | has messages that are stored | fill the slot, except last ones stored before these messages |
 //! | has none, and they equal the newest version | fill the slot, which stays as it is |
+//! | has none, and the first shares most of its text with the newest version | fill the slot |
 //! | has none, and they say something else | become messages of the sequence |
 //! | has nothing but system messages | become messages of the sequence |
 
-use alloc::vec::Vec;
+use alloc::{string::String, vec::Vec};
 
 use crate::storage::{
     call::Call,
@@ -20,8 +21,8 @@ use crate::storage::{
     history::MessageHistory,
     pack::RawText,
     records::system_slot::{
-        self, SYSTEM_MESSAGES_MAX, SharedVersion, SystemMessage, SystemSlot, SystemVersion,
-        hash_version,
+        self, SYSTEM_MESSAGES_MAX, SharedVersion, SystemMessage, SystemSlot, SystemText,
+        SystemVersion, hash_version,
     },
     store_session::StoreSession,
 };
@@ -32,7 +33,7 @@ use lcm_text::{
         int, limits,
         sort::SortedMap,
     },
-    message::Part,
+    message::{Part, meaning},
     types::api::Timestamp,
 };
 
@@ -56,6 +57,9 @@ pub(super) struct LeadRequest<'a, 'b> {
     pub(super) entries: &'a [&'a TranscriptEntry],
     /// Whether the list begins the conversation or its session.
     pub(super) has_no_message: bool,
+    /// Returns what an entry says, if that is one text; `None`: something else, or only hashes are
+    /// known.
+    pub(super) text_of: &'a dyn Fn(usize) -> Option<String>,
 }
 
 impl LeadRequest<'_, '_> {
@@ -72,7 +76,7 @@ impl LeadRequest<'_, '_> {
             slot.is_some_and(|slot| slot.id == id)
         };
         let is_apart = self.diff.found_by == "none" && !self.has_no_message;
-        if is_apart && !is_newest(self.entries) {
+        if is_apart && !is_newest(self.entries) && !self.is_like_newest(session)? {
             outcomes.fill(EntryOutcome::New);
             return Ok(outcomes);
         }
@@ -82,6 +86,16 @@ impl LeadRequest<'_, '_> {
             outcomes.iter_mut().take(count).for_each(|it| *it = EntryOutcome::System);
         }
         Ok(outcomes)
+    }
+
+    /// Returns whether the first entry is the newest version with a change, such as a clock.
+    fn is_like_newest(&self, session: &mut StoreSession<'_>) -> Result<bool> {
+        let history = self.line.message_history();
+        let Some(text) = (self.text_of)(0) else { return Ok(false) };
+        let Some(newest) = system_slot::read_newest(session, history)? else { return Ok(false) };
+        let stored = newest.read_texts(session, history)?;
+        let stored = stored.first().map(SystemText::read_said).unwrap_or_default();
+        Ok(shares_most(&meaning::normalize_text(&stored), &text))
     }
 
     /// Counts the last entries of the lead that equal the messages of the line before the first
@@ -101,6 +115,17 @@ impl LeadRequest<'_, '_> {
         };
         Ok(pairs.take_while(is_same).count())
     }
+}
+
+/// Returns whether two texts have three quarters of the longer one in common, at their beginnings
+/// and ends.
+fn shares_most(one: &str, other: &str) -> bool {
+    let (one, other) = (one.as_bytes(), other.as_bytes());
+    let is_equal = |(left, right): &(&u8, &u8)| left == right;
+    let before = one.iter().zip(other).take_while(is_equal).count();
+    let rest = one.len().min(other.len()) - before;
+    let after = one.iter().rev().zip(other.iter().rev()).take(rest).take_while(is_equal).count();
+    4 * (before + after) >= 3 * one.len().max(other.len())
 }
 
 /// Parses the message of an option; empty: the option is not given.

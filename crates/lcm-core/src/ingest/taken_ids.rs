@@ -5,14 +5,13 @@
 //!
 //! A host may give one id to two messages: counters begin anew, an edited message keeps its id, an
 //! agent has one id for every answer. Such an id does not count: the entry is compared by what it
-//! says, so nothing is lost. A shorter form of a stored text and another result of the same call
-//! are the message with their id.
+//! says, so nothing is lost. Forms of a message are the message with their id: a text that was
+//! shortened, redacted or streamed on, a call written otherwise, another result of the same call.
 
 use alloc::{format, string::String, vec::Vec};
 
 use crate::storage::{
-    call::Call, head::ConversationHead, history::MessageHistory, records::withdrawals::Withdrawals,
-    store_session::StoreSession,
+    history::MessageHistory, records::withdrawals::Withdrawals, store_session::StoreSession,
 };
 use lcm_text::{
     base::{error::Result, int, sort},
@@ -38,88 +37,127 @@ pub(super) struct StoredIds {
     pub(super) notice: Option<String>,
 }
 
-/// Finds the stored entries of a list by their ids, and marks the entries whose ids do not count.
-/// `found` has, for each entry, the messages with its ids.
-///
-/// # Errors
-///
-/// Errors of the store; `corrupt`.
-pub(super) fn resolve_ids(
-    session: &mut StoreSession<'_>,
-    call: Call<'_>,
-    (head, withdrawals): (&ConversationHead, &Withdrawals),
-    entries: &mut [&mut TranscriptEntry],
-    found: &[IdentityMatch],
-) -> Result<StoredIds> {
-    let mut known: Vec<Option<u64>> = found.iter().map(|found| found.stored).collect();
-    let mut taken = find_repeated(entries);
-    let others = found.iter().zip(&*entries).enumerate();
-    let mut others: Vec<(u64, usize)> = others
-        .filter(|(_, (found, entry))| found.stored.is_none() && !entry.is_empty)
-        .filter_map(|(place, (found, _))| Some((found.other?, place)))
-        .collect();
-    if !others.is_empty() {
-        sort::sort(&mut others);
-        let line = StoredLine::new(MessageHistory::new(call, head), withdrawals);
-        let mut seqs: Vec<u64> = others.iter().map(|(seq, _)| *seq).collect();
-        seqs.dedup();
-        let seqs = seqs.get(seqs.len().saturating_sub(READ_MAX)..).unwrap_or(&[]);
-        let stored = line.read_stored(session, seqs)?;
-        for (seq, place) in others {
-            let message = seqs.binary_search(&seq).ok().and_then(|at| stored.get(at));
-            let entry = entries.get(place);
-            match message.zip(entry).is_none_or(|(message, entry)| says_more(entry, message)) {
-                true => taken.push(place),
-                false => known.get_mut(place).into_iter().for_each(|it| *it = Some(seq)),
+/// The entries of a list, with the messages that have their ids.
+pub(super) struct ListedIds<'a, 'b> {
+    pub(super) entries: &'a mut [&'b mut TranscriptEntry],
+    /// For each entry, the messages with its ids.
+    pub(super) found: &'a [IdentityMatch],
+    /// Returns what an entry says, if that is one text; `None`: something else, or only hashes are
+    /// known.
+    pub(super) text_of: &'a dyn Fn(usize) -> Option<String>,
+}
+
+impl ListedIds<'_, '_> {
+    /// Finds the stored entries by their ids, and marks the entries whose ids do not count.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the store; `corrupt`.
+    pub(super) fn find_stored(
+        &mut self,
+        session: &mut StoreSession<'_>,
+        history: &MessageHistory<'_>,
+        withdrawals: &Withdrawals,
+    ) -> Result<StoredIds> {
+        let mut known: Vec<Option<u64>> = self.found.iter().map(|found| found.stored).collect();
+        let mut taken = self.find_repeated();
+        let mut others = self.list_others();
+        if !others.is_empty() {
+            sort::sort(&mut others);
+            let line = StoredLine::new(*history, withdrawals);
+            let mut seqs: Vec<u64> = others.iter().map(|(seq, _)| *seq).collect();
+            seqs.dedup();
+            let seqs = seqs.get(seqs.len().saturating_sub(READ_MAX)..).unwrap_or(&[]);
+            let stored = line.read_stored(session, seqs)?;
+            for (seq, place) in others {
+                let message = seqs.binary_search(&seq).ok().and_then(|at| stored.get(at));
+                match message.and_then(|message| self.compare_message(place, message)) {
+                    None => taken.push(place),
+                    Some(is_longer) => {
+                        known.get_mut(place).into_iter().for_each(|it| *it = Some(seq));
+                        self.entries.get_mut(place).into_iter().for_each(|entry| {
+                            entry.is_longer_form = is_longer;
+                        });
+                    }
+                }
             }
         }
+        sort::sort(&mut taken);
+        taken.dedup();
+        for place in &taken {
+            known.get_mut(*place).into_iter().for_each(|seq| *seq = None);
+            self.entries.get_mut(*place).into_iter().for_each(|entry| entry.is_id_taken = true);
+        }
+        Ok(StoredIds { known, notice: self.describe(&taken) })
     }
-    sort::sort(&mut taken);
-    taken.dedup();
-    for place in &taken {
-        known.get_mut(*place).into_iter().for_each(|seq| *seq = None);
-        entries.get_mut(*place).into_iter().for_each(|entry| entry.is_id_taken = true);
-    }
-    let all = entries.iter().filter(|entry| !entry.is_empty).count();
-    let notice = taken.first().map(|first| {
-        format!(
+
+    /// Returns the notice about entries whose ids do not count; `None`: there are none.
+    fn describe(&self, taken: &[usize]) -> Option<String> {
+        let first = taken.first()?;
+        let all = self.entries.iter().filter(|entry| !entry.is_empty).count();
+        Some(format!(
             "id-taken: {} of {all} messages, first `messages[{first}]`, have the id of another \
              message that says something else; they are compared by what they say: give each \
              message an id of its own, or none",
             taken.len()
-        )
-    });
-    Ok(StoredIds { known, notice })
-}
-
-/// Finds the entries that share an id with an entry that says something else.
-fn find_repeated(entries: &[&mut TranscriptEntry]) -> Vec<usize> {
-    let mut ids: Vec<(u8, &str, [u8; 8], usize)> = Vec::new();
-    for (place, entry) in entries.iter().enumerate().filter(|(_, entry)| !entry.is_empty) {
-        let meaning = entry.whole_mark.meaning;
-        ids.extend(entry.entry_id.as_deref().map(|id| (0, id, meaning, place)));
-        ids.extend(entry.event_key.as_deref().map(|id| (1, id, meaning, place)));
+        ))
     }
-    sort::sort(&mut ids);
-    let groups = ids.chunk_by(|left, right| (left.0, left.1) == (right.0, right.1));
-    let differs = |group: &&[(u8, &str, [u8; 8], usize)]| {
-        group.first().map(|it| it.2) != group.last().map(|it| it.2)
-    };
-    groups.filter(differs).flatten().map(|(.., place)| *place).collect()
-}
 
-/// Returns whether an entry says something that the stored message with its id does not have: it
-/// is no other form of that message.
-fn says_more(entry: &TranscriptEntry, message: &ComparedMessage) -> bool {
-    if entry.whole_mark.meaning == message.mark.meaning || entry.redacted_copy.is_some() {
-        return false;
+    /// Lists the entries with the id of a message that says something else, with its seq.
+    fn list_others(&self) -> Vec<(u64, usize)> {
+        let places = self.found.iter().zip(&*self.entries).enumerate();
+        let others = places.filter(|(_, (found, entry))| found.stored.is_none() && !entry.is_empty);
+        others.filter_map(|(place, (found, _))| Some((found.other?, place))).collect()
     }
-    let said = entry.said.first().filter(|_| entry.said.len() == 1);
-    let bytes = entry.text_bytes.map(|bytes| int::to_usize(bytes.into()));
-    let (Some(said), Some(bytes), Some(stored)) = (said, bytes, message.said.as_deref()) else {
-        return true;
-    };
-    let is_result = entry.role == Role::Tool && message.role == Role::Tool;
-    let is_held = |text| message_form::find_rest(entry.role, text, stored).is_some();
-    bytes > stored.len() || !(is_result || is_held((bytes, said.said)))
+
+    /// Finds the entries that share an id with an entry that says something else. An entry that
+    /// alone says what is stored under the id keeps it.
+    fn find_repeated(&self) -> Vec<usize> {
+        let mut ids: Vec<(u8, &str, [u8; 8], usize)> = Vec::new();
+        let entries = self.entries.iter().enumerate().filter(|(_, entry)| !entry.is_empty);
+        for (place, entry) in entries {
+            let meaning = entry.whole_mark.meaning;
+            ids.extend(entry.entry_id.as_deref().map(|id| (0, id, meaning, place)));
+            ids.extend(entry.event_key.as_deref().map(|id| (1, id, meaning, place)));
+        }
+        sort::sort(&mut ids);
+        let is_stored = |place: usize| self.found.get(place).is_some_and(|it| it.stored.is_some());
+        let mut taken = Vec::new();
+        for group in ids.chunk_by(|left, right| (left.0, left.1) == (right.0, right.1)) {
+            if group.first().map(|it| it.2) == group.last().map(|it| it.2) {
+                continue;
+            }
+            for equal in group.chunk_by(|left, right| left.2 == right.2) {
+                let places = equal.iter().map(|(.., place)| *place);
+                taken.extend(places.filter(|place| equal.len() > 1 || !is_stored(*place)));
+            }
+        }
+        taken
+    }
+
+    /// Compares an entry with the message that has its id. Returns whether it is a longer form of
+    /// the message; `None`: it is another message.
+    fn compare_message(&self, place: usize, message: &ComparedMessage) -> Option<bool> {
+        let entry = self.entries.get(place)?;
+        let is_same_call = entry.role != Role::Tool
+            && entry.mark.has_call()
+            && entry.mark.call == message.mark.call;
+        if entry.whole_mark.meaning == message.mark.meaning
+            || (entry.role == message.role && is_same_call)
+            || entry.redacted_copy.is_some_and(|copy| copy.may_be_copy_of(&message.text))
+        {
+            return Some(false);
+        }
+        let said = entry.said.first().filter(|_| entry.said.len() == 1)?;
+        let bytes = int::to_usize(entry.text_bytes?.into());
+        let stored = message.said.as_deref()?;
+        if bytes > stored.len() {
+            let may_grow = entry.role != Role::User && entry.role == message.role;
+            let text = (self.text_of)(place).filter(|_| may_grow && !stored.is_empty())?;
+            return text.starts_with(stored).then_some(true);
+        }
+        let is_result = entry.role == Role::Tool && message.role == Role::Tool;
+        let is_held = message_form::find_rest(entry.role, (bytes, said.said), stored).is_some();
+        (is_result || is_held).then_some(false)
+    }
 }

@@ -57,6 +57,8 @@ pub(super) struct TranscriptEntry {
     pub(super) summaries: Vec<SummaryPart>,
     /// Whether another message has an id of the host of this entry, so that the ids do not count.
     pub(super) is_id_taken: bool,
+    /// Whether the entry begins with the text of the message that has its id, and says more.
+    pub(super) is_longer_form: bool,
 }
 
 /// A part that begins like a rendered summary.
@@ -87,13 +89,14 @@ impl TranscriptEntry {
             is_discriminating: message.is_discriminating,
             call_id: message.unique_call_id.filter(|_| !has_host_id).map(text),
             is_empty: message.is_failed_and_empty,
-            redacted_copy: RedactedCopy::from_message(raw, message),
+            redacted_copy: RedactedCopy::from_raw(raw, has_host_id),
             tokens: message.tokens.into(),
             summaries: meaning::find_summaries(raw, message)
                 .into_iter()
                 .map(|(place, id)| SummaryPart { place, id })
                 .collect(),
             is_id_taken: false,
+            is_longer_form: false,
         }
     }
 
@@ -114,6 +117,7 @@ impl TranscriptEntry {
             tokens: 0,
             summaries: Vec::new(),
             is_id_taken: false,
+            is_longer_form: false,
         }
     }
 
@@ -295,6 +299,7 @@ fn parse_entry(mut fields: JsonFields<'_>, index: usize) -> Result<TranscriptEnt
             })
             .collect(),
         is_id_taken: false,
+        is_longer_form: false,
     };
     fields.finish_known(TRANSCRIPT_ARGUMENT)?;
     Ok(entry)

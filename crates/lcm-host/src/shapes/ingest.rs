@@ -262,10 +262,11 @@ pub struct ReconcilePlan {
     pub fork_entries: Option<u64>,
     /// Whether entries are missing beyond `missing_ranges`, because of `bounded`.
     pub more: bool,
-    /// What the appends of the plan do to the line: `fork`, `grown`, `restored` and `start` go with
-    /// the first, `seq_seen` with each, `list_hash` with those of the last range, together with
-    /// `count`, the messages left of it. The host adds `revision` for a range with `revision`.
-    /// Absent in append mode `new`.
+    /// What the appends of the plan do to the line. `fork`, `grown`, `restored`, `ends_doubt` and
+    /// `start` go with the first append, `seq_seen` with each. `branch` goes with the first of a
+    /// range without `revision` and `system`. `list_hash` goes with those of the last range,
+    /// together with `count`, the messages left of it. The host adds `revision` for a range with
+    /// `revision`. Absent in append mode `new`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<PlannedLine>,
 }
@@ -305,6 +306,14 @@ pub struct PlannedLine {
     /// Set-aside messages that come back, ascending; at most 32 ranges. Default: `[]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restored: Option<Vec<SeqRange>>,
+    /// Whether the list has every message of the line, so that no branch of it is in doubt any
+    /// more. Default: `false`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ends_doubt: Option<bool>,
+    /// Seq of the message that the first new message follows in the list, if the newest message of
+    /// the line is another; 0: none; absent: the list goes on with the line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<u64>,
     /// Whether a list begins with the messages of the call, because it shares none with the line.
     /// Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -13,6 +13,7 @@ use crate::storage::{
     compressed_pack::CompressedPack,
     head::ConversationHead,
     history::{self, MessageHistory},
+    keys::ConversationKeys,
     message_mark::MessageMark,
     pack::{self, Pack, PackRef, PlacedMessage, RawText, StoredMessage},
     record_key::RecordKey,
@@ -159,12 +160,8 @@ fn check_pack(
             payloads::check(session, history, placed, &raw, report)?;
         }
         message.unique_call_id = stored.call_key;
-        let lookups = collect_lookups(&raw, &message).into_iter();
-        let is_revision = running.withdrawals.reason_of(seq) == Some(WithdrawalReason::Revision);
-        identities.extend(lookups.map(|lookup| {
-            let key = StoredIdentity::key(history.keys, &lookup);
-            PlacedIdentity { key, lookup, seq, is_revision }
-        }));
+        let place = |lookup| PlacedIdentity::new(history.keys, running, lookup);
+        identities.extend(collect_lookups(&raw, &message).into_iter().map(place));
     }
     if running.seq == history.head.compressed_through {
         report.expect_sound(running.frontier == history.head.compressed_frontier, || {
@@ -261,6 +258,15 @@ struct PlacedIdentity {
     seq: u64,
     /// Whether the message is another form of a message, which keeps its identities.
     is_revision: bool,
+}
+
+impl PlacedIdentity {
+    /// Creates an identity of the current message.
+    fn new(keys: &ConversationKeys, running: &RunningTotals, lookup: IdentityLookup) -> Self {
+        let (seq, key) = (running.seq, StoredIdentity::key(keys, &lookup));
+        let is_revision = running.withdrawals.reason_of(seq) == Some(WithdrawalReason::Revision);
+        Self { key, lookup, seq, is_revision }
+    }
 }
 
 /// Checks that the record of every identity names the newest message with this identity. A record

@@ -419,7 +419,7 @@ impl ImportSection {
         if ranges.is_empty() || ranges.len() > export_format::ITEMS_PER_LINE {
             return refuse_line("must have 1 to 128 ranges");
         }
-        let list = Withdrawals { ranges: ranges.to_vec() };
+        let list = Withdrawals { ranges: ranges.to_vec(), ..Withdrawals::default() };
         let first = ranges.first().map_or(0, |range| range.seq_first);
         let last = ranges.last().map_or(0, |range| range.seq_last);
         if !list.is_sound() || first <= self.withdrawn_last || last > self.messages {

@@ -224,8 +224,9 @@ fn verify_leaf(
 /// Stores context, family and archive of the export; returns whether a stored context was replaced.
 ///
 /// A stored context is replaced only if it differs and [`is_more_compacted`] holds for the context
-/// of the export. The withdrawn ranges of the export then take the place of the stored ones. Family and archive are stored only if the conversation has none. A conversation
-/// that does not exist is created.
+/// of the export. The withdrawn ranges of the export then take the place of the stored ones. Family
+/// and archive are stored only if the conversation has none. A conversation that does not exist is
+/// created.
 ///
 /// # Errors
 ///

@@ -445,9 +445,11 @@ impl IntakeProgress {
         totals.context_tokens = fields.take_u64("context_tokens");
         self.repeats = 0;
         totals.seq_seen = fields.take_optional_u64("seq_seen").unwrap_or(totals.seq_seen);
-        let is_system = self.ranges.first().is_some_and(|range| range.kind == RangeKind::System);
+        let is_first = |kind| self.ranges.first().is_some_and(|range| range.kind == kind);
+        let (is_system, is_revision) =
+            (is_first(RangeKind::System), is_first(RangeKind::Revisions));
         if let Some(line) = &mut self.line {
-            line.finish_change(is_system);
+            line.finish_change(is_system, is_revision);
         }
         if let Some(range) = self.ranges.first_mut() {
             range.from = range.from.saturating_add(taken);

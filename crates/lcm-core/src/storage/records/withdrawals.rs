@@ -5,7 +5,9 @@
 //! until a condensed summary takes their place; this record stays.
 //!
 //! The set-aside ranges are a tree: each names the message that it followed. So a list that goes
-//! back is compared with the ranges that followed its last message, and with no other.
+//! back is compared with the ranges that followed its last message, and with no other. A list that
+//! goes another way in doubt sets nothing aside: its messages follow the newest message in the
+//! line, and a branch start names the message that they followed in the list.
 
 use alloc::vec::Vec;
 
@@ -20,6 +22,8 @@ use lcm_text::base::error::{Error, Result};
 
 /// Most ranges of one conversation; the record then has about 200 KiB.
 const RANGES_MAX: usize = 16_384;
+/// Most branch starts that are remembered, the newest ones.
+const BRANCHES_MAX: usize = 64;
 
 /// Why a message is not in the line.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -51,16 +55,32 @@ impl WithdrawnRange {
     }
 }
 
+/// A message of the line that followed another message in its list than in the line.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(crate) struct BranchStart {
+    pub(crate) seq: u64,
+    /// Seq of the message that it followed in its list; 0: none.
+    pub(crate) after: u64,
+}
+
 /// The record: ascending ranges that share no message.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct Withdrawals {
     pub(crate) ranges: Vec<WithdrawnRange>,
+    /// Branches that begin in the line, ascending.
+    pub(crate) branches: Vec<BranchStart>,
 }
 
 impl SoundRecord for Withdrawals {
     fn is_sound(&self) -> bool {
         let mut last = 0;
-        self.ranges.len() <= RANGES_MAX
+        let is_next = |[left, right]: &[BranchStart; 2]| left.seq < right.seq;
+        let follows = |start: &BranchStart| start.after < start.seq;
+        self.branches.len() <= BRANCHES_MAX
+            && self.branches.array_windows().all(is_next)
+            && self.branches.iter().all(follows)
+            && self.branches.last().is_none_or(|start| codec::are_countable(&[start.seq]))
+            && self.ranges.len() <= RANGES_MAX
             && self.ranges.iter().all(|range| {
                 let is_next = range.seq_first > last && range.seq_first <= range.seq_last;
                 last = range.seq_last;
@@ -87,11 +107,32 @@ impl Withdrawals {
     pub(crate) fn set_aside(&mut self, fork: u64, messages: u64) -> Result<()> {
         let mut after = self.seq_at(self.count_through(fork));
         for (seq_first, seq_last) in self.list_line_ranges(fork + 1, messages) {
+            let mut first = seq_first;
+            let starts = self.branches.iter().copied();
+            let starts: Vec<BranchStart> =
+                starts.filter(|start| (seq_first..=seq_last).contains(&start.seq)).collect();
+            for start in starts {
+                if start.seq > first {
+                    let reason = WithdrawalReason::SetAside { after };
+                    let range =
+                        WithdrawnRange { seq_first: first, seq_last: start.seq - 1, reason };
+                    self.add_range(range)?;
+                }
+                (first, after) = (start.seq, start.after);
+            }
             let reason = WithdrawalReason::SetAside { after };
-            self.add_range(WithdrawnRange { seq_first, seq_last, reason })?;
+            self.add_range(WithdrawnRange { seq_first: first, seq_last, reason })?;
             after = seq_last;
         }
+        self.branches.retain(|start| start.seq <= fork);
         Ok(())
+    }
+
+    /// Remembers that the message `seq`, which becomes the newest one, follows `after` in its list.
+    pub(crate) fn add_branch(&mut self, seq: u64, after: u64) {
+        self.branches.push(BranchStart { seq, after });
+        let excess = self.branches.len().saturating_sub(BRANCHES_MAX);
+        self.branches.drain(..excess);
     }
 
     /// Withdraws messages of the line as other forms of messages.
@@ -128,6 +169,13 @@ impl Withdrawals {
             }
         }
         self.ranges = ranges;
+    }
+
+    /// Lists the messages of the line between each branch start and the message that it followed in
+    /// its list, as first and last seq: messages that the list did not have.
+    pub(crate) fn list_gaps(&self) -> impl Iterator<Item = (u64, u64)> {
+        let gaps = self.branches.iter().map(|start| (start.after + 1, start.seq - 1));
+        gaps.filter(|(first, last)| self.count_through(*last) > self.count_through(*first - 1))
     }
 
     /// Returns the range that has a message; `None`: the message is in the line.

@@ -1,0 +1,115 @@
+//! Lists that go another way in doubt: after a restart the host does not say what it saw, so
+//! nothing is set aside. What follows must be as certain as if the host had never restarted.
+
+use lcm_text::types::api::Dialect;
+use serde_json::{Value, json};
+
+use crate::host::{CHAT, Host, chat_of, long_message, text_of};
+
+fn texts_of(list: &[Value]) -> Vec<String> {
+    list.iter().map(text_of).collect()
+}
+
+/// Messages of a branch, numbered from `number` on.
+fn branch_of(number: usize, count: usize) -> Vec<Value> {
+    (number..number + count)
+        .map(|number| long_message(["user", "assistant"][number % 2], number))
+        .collect()
+}
+
+fn hand_over(host: &mut Host, list: &[Value], by_plan: bool) -> usize {
+    let stored = match by_plan {
+        true => host.ingest(list),
+        false => host.append(Dialect::OpenaiChat, list).ingested as usize,
+    };
+    host.ensure_sound();
+    stored
+}
+
+/// A host with ten messages that restarted and edited its fifth: the new branch is stored behind.
+fn edited_after_restart(by_plan: bool) -> (Host, Vec<Value>, Vec<Value>) {
+    let mut host = Host::new();
+    let chat = chat_of(10);
+    hand_over(&mut host, &chat, by_plan);
+    host.seen = 0;
+    let mut list = chat[..4].to_vec();
+    list.extend(branch_of(60, 4));
+    assert_eq!(hand_over(&mut host, &list, by_plan), 4);
+    assert!(
+        host.warnings.iter().any(|it| it.starts_with("branch-in-doubt: ")),
+        "{:?}",
+        host.warnings
+    );
+    assert_eq!(host.context(), [texts_of(&chat), texts_of(&list[4..])].concat());
+    host.warnings.clear();
+    (host, chat, list)
+}
+
+/// The host edits its own messages after the doubt: they are set aside, and what the doubt left
+/// stays.
+#[test]
+fn later_edits_are_certain() {
+    for by_plan in [false, true] {
+        for is_new_handle in [false, true] {
+            let (mut host, chat, mut list) = edited_after_restart(by_plan);
+            list.extend(branch_of(64, 2));
+            host.seen = if is_new_handle { 0 } else { host.seen };
+            assert_eq!(hand_over(&mut host, &list, by_plan), 2);
+            for (kept, number) in [(9, 71), (8, 80), (6, 90), (4, 100)] {
+                list.truncate(kept);
+                list.extend(branch_of(number, 1));
+                assert_eq!(hand_over(&mut host, &list, by_plan), 1);
+                let wanted = [texts_of(&chat), texts_of(&list[4..])].concat();
+                assert_eq!(host.context(), wanted, "{kept} {:?}", host.warnings);
+            }
+            assert!(!host.warnings.iter().any(|it| it.contains("doubt")), "{:?}", host.warnings);
+        }
+    }
+}
+
+/// What a list in doubt stored comes back after a rewind to the fork; nothing is stored twice.
+#[test]
+fn a_rewind_ends_the_doubt() {
+    for by_plan in [false, true] {
+        let (mut host, chat, mut list) = edited_after_restart(by_plan);
+        host.store.begin_call();
+        let arguments = json!({"to": 4}).to_string();
+        let answer = host.engine.call(&mut host.store, CHAT, "rewind", &arguments, host.now);
+        answer.expect("a rewind");
+        assert_eq!(host.context(), texts_of(&chat[..4]));
+        list.extend(branch_of(64, 2));
+        assert_eq!(hand_over(&mut host, &list, by_plan), 2, "{:?}", host.warnings);
+        assert_eq!(host.context(), texts_of(&list));
+        // The first branch is there, too.
+        assert_eq!(hand_over(&mut host, &chat, by_plan), 0, "{:?}", host.warnings);
+        assert_eq!(host.context(), texts_of(&chat));
+        assert_eq!(host.stored().len(), 16);
+    }
+}
+
+/// A list never sets aside what an earlier list in doubt left, from a message before it on.
+#[test]
+fn an_edit_before_the_doubt_is_in_doubt() {
+    let (mut host, chat, mut list) = edited_after_restart(false);
+    let branch = list.split_off(4);
+    list.truncate(2);
+    list.extend(branch_of(70, 1));
+    assert_eq!(hand_over(&mut host, &list, false), 1);
+    assert!(host.warnings[0].contains("in no list of the caller"), "{:?}", host.warnings);
+    let wanted = [texts_of(&chat), texts_of(&branch), texts_of(&list[2..])].concat();
+    assert_eq!(host.context(), wanted);
+}
+
+/// An undo that is not carried out is announced, and the list of a host that lags behind is not.
+#[test]
+fn an_undo_in_doubt_is_announced() {
+    let mut host = Host::new();
+    let chat = chat_of(10);
+    hand_over(&mut host, &chat, false);
+    let receipt = host.append_seen(Dialect::OpenaiChat, &chat[..6], None);
+    assert_eq!(receipt.warnings.len(), 1, "{:?}", receipt.warnings);
+    assert!(receipt.warnings[0].starts_with("branch-in-doubt: the list ends after message 6"));
+    let receipt = host.append_seen(Dialect::OpenaiChat, &chat[..6], Some(6));
+    assert_eq!(receipt.warnings, Vec::<String>::new());
+    assert_eq!(host.context(), texts_of(&chat));
+}
