@@ -9,8 +9,10 @@
 //! Random lives of hosts that hand over their lists after every turn, as chat programs do.
 //!
 //! A host says something, edits a question, has an answer made again, takes turns back, goes to an
-//! earlier branch, streams an answer in two parts, forgets what it saw, and writes its messages
-//! otherwise each time. A tenth of the lives have two hosts on one conversation. After every call:
+//! earlier branch, streams an answer in two parts, forgets what it saw, goes on with a copy of the
+//! conversation, and writes its messages otherwise each time. Some hosts give ids: one to each
+//! message, or the number of its place, which an edited message keeps. A tenth of the lives have
+//! two hosts on one conversation. After every call:
 //!
 //! - the context has every message of the list that was handed over, in order for a single host;
 //! - the context has every message that the other host still has;
@@ -19,6 +21,9 @@
 //!
 //! 1,000 lives run always; `LCM_SEEDS=100000` runs more, `LCM_SEED=123` one.
 
+#[path = "line_lives/calls.rs"]
+mod calls;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     env,
@@ -26,7 +31,7 @@ use std::{
 
 use lcm_core::Engine;
 use lcm_testing::{ModelStore, simulation::random::Random};
-use lcm_text::types::api::{AppendMode, AppendOptions, AssembleOptions, Dialect};
+use lcm_text::types::api::Dialect;
 use serde_json::{Value, json};
 
 const CHAT: &str = "c";
@@ -54,6 +59,16 @@ enum Said {
         text: String,
         token: String,
     },
+}
+
+/// The ids that a host gives to its messages.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Ids {
+    None,
+    /// Each message has an id of its own.
+    Own,
+    /// The place in the list: what is said instead of a message has its id.
+    Place,
 }
 
 /// How a list is written.
@@ -93,14 +108,22 @@ struct Life {
     now: u64,
     said: Vec<Said>,
     hosts: Vec<Host>,
+    /// Whether call ids are unique.
     has_ids: bool,
+    ids: Ids,
+    /// Places of messages in the list, when they were first handed over, by number.
+    places: BTreeMap<usize, usize>,
     has_clock: bool,
     /// Texts under which a message was handed over, by number.
     forms: BTreeMap<usize, BTreeSet<String>>,
     handed: BTreeSet<usize>,
+    /// Messages of which a list had the first half.
+    halved: BTreeSet<usize>,
     notices: Vec<String>,
-    /// Whether a notice said that messages may be doubled.
+    /// Whether a notice said that the list may be no continuation.
     in_doubt: bool,
+    /// Whether messages may be stored twice.
+    may_double: bool,
     /// The message with which the first list began.
     first: Option<usize>,
     log: Vec<String>,
@@ -119,6 +142,11 @@ impl Life {
         }
         let has_ids = random.chance(500);
         let has_clock = random.chance(300);
+        let ids = [Ids::None, Ids::None, Ids::Own, Ids::Place][random.between(0, 3) as usize];
+        // Two hosts count apart, so their places would be one id for two messages.
+        let ids = if is_shared && ids == Ids::Place { Ids::Own } else { ids };
+        // An equal call, or an equal short text, at the same place would be the same message.
+        let has_ids = has_ids || ids == Ids::Place;
         Self {
             random,
             engine: Engine::new(),
@@ -127,11 +155,15 @@ impl Life {
             said: Vec::new(),
             hosts,
             has_ids,
+            ids,
+            places: BTreeMap::new(),
             has_clock,
             forms: BTreeMap::new(),
             handed: BTreeSet::new(),
+            halved: BTreeSet::new(),
             notices: Vec::new(),
             in_doubt: false,
+            may_double: false,
             first: None,
             log: Vec::new(),
         }
@@ -144,7 +176,7 @@ impl Life {
 
     fn say_text(&mut self, role: &'static str, short: bool) -> usize {
         let number = self.said.len();
-        if short {
+        if short && self.ids != Ids::Place {
             let text = (*self.random.pick(&SHORT)).to_owned();
             return self.say(Said::Text { role, text, token: String::new() });
         }
@@ -233,6 +265,12 @@ impl Life {
         };
         if form.nulls && !form.anthropic {
             message["name"] = Value::Null;
+        }
+        let place = self.places.get(&number).filter(|_| self.ids == Ids::Place);
+        match (self.ids, &self.said[number]) {
+            (Ids::None, _) | (_, Said::System) => {}
+            (Ids::Own, _) => message["id"] = json!(format!("own{number}")),
+            (Ids::Place, _) => message["id"] = json!(place.map(|place| format!("m{place}"))),
         }
         message
     }
@@ -329,11 +367,14 @@ impl Life {
             // Without a long text, an overlap may be said again.
             let is_long = |number: &&usize| self.is_long(**number);
             let again = list.iter().filter(|number| self.handed.contains(number));
-            self.in_doubt |= again.filter(is_long).count() == 0;
+            self.may_double |= again.filter(is_long).count() == 0;
         }
         let count = list.len();
         if count < 2 {
             return Ok(());
+        }
+        for (place, number) in host.list.iter().enumerate() {
+            self.places.entry(*number).or_insert(place);
         }
         let messages: Vec<String> = list
             .iter()
@@ -344,6 +385,9 @@ impl Life {
             let text = self.form_text(*number, form, place, count);
             self.forms.entry(*number).or_default().insert(text);
             self.handed.insert(*number);
+            if form.half && place + 1 == count {
+                self.halved.insert(*number);
+            }
         }
         let dialect = if form.anthropic { Dialect::Anthropic } else { Dialect::OpenaiChat };
         let seen = host.seq_seen.filter(|_| host.passes_seen);
@@ -364,126 +408,12 @@ impl Life {
         // An edit of the first question leaves nothing in common.
         let is_text = |number: &&usize| !matches!(self.said[**number], Said::System);
         let first = list.iter().find(is_text).copied();
-        self.in_doubt |= host.window.is_none() && first != self.first.or(first);
+        self.may_double |= host.window.is_none() && first != self.first.or(first);
         self.first = self.first.or(first);
         self.in_doubt |= self.notices.iter().any(|notice| notice.starts_with("branch-in-doubt"));
+        self.may_double |= self.notices.iter().any(|it| it.contains("all of the list is stored"));
         self.hosts[which].seq_seen = Some(seq_seen);
         self.check(which, &list)
-    }
-
-    fn append(
-        &mut self,
-        dialect: Dialect,
-        list: &[String],
-        seen: Option<u64>,
-    ) -> Result<u64, String> {
-        let extra = json!({ "seq_seen": seen }).to_string();
-        let options = AppendOptions {
-            append_mode: AppendMode::Transcript,
-            extra_json: Some(extra),
-            ..AppendOptions::default()
-        };
-        self.store.begin_call();
-        let receipt = self
-            .engine
-            .append(&mut self.store, CHAT, dialect, list, &options, self.now)
-            .map_err(|error| error.to_string())?;
-        self.notices.extend(receipt.warnings);
-        Ok(receipt.seq_seen)
-    }
-
-    /// Stores a list as a host with long lists does: by the plan of `reconcile`.
-    fn ingest(
-        &mut self,
-        dialect: Dialect,
-        list: &[String],
-        seen: Option<u64>,
-    ) -> Result<u64, String> {
-        let entries = self.engine.identify(dialect, list).map_err(|error| error.to_string())?;
-        let entries: Value = serde_json::from_str(&entries).unwrap();
-        let transcript = json!({"entries": entries, "seq_seen": seen}).to_string();
-        self.store.begin_call();
-        let plan = self
-            .engine
-            .reconcile(&mut self.store, CHAT, &transcript, self.now)
-            .map_err(|error| error.to_string())?;
-        let plan: Value = serde_json::from_str(&plan).unwrap();
-        let warnings = plan["warnings"].as_array().unwrap();
-        self.notices.extend(warnings.iter().map(|it| it.as_str().unwrap().to_owned()));
-        let ranges = plan["missing_ranges"].as_array().unwrap().clone();
-        let mut line = plan["line"].clone();
-        let mut revision = plan["revision"].as_u64().unwrap();
-        let mut seq_seen = 0;
-        let count = ranges.len().max(1);
-        for at in 0..count {
-            let (batch, [is_revision, is_system]) = match ranges.get(at) {
-                Some(range) => {
-                    let [from, to] = ["index_first", "index_last"]
-                        .map(|key| range[key].as_u64().unwrap() as usize);
-                    (&list[from..=to], ["revision", "system"].map(|key| range[key] == true))
-                }
-                None => (&list[..0], [false; 2]),
-            };
-            let mut part = json!({"seq_seen": line["seq_seen"], "revision": is_revision,
-                "system": is_system});
-            for key in ["fork", "grown", "restored"] {
-                if let Some(value) = line.get(key) {
-                    part[key] = value.clone();
-                }
-            }
-            if line["start"] == true && !is_system {
-                part["start"] = json!(true);
-                line["start"] = json!(false);
-            }
-            if at + 1 == count {
-                part["list_hash"] = line["list_hash"].clone();
-                part["count"] = json!(batch.len());
-            }
-            for key in ["fork", "grown", "restored"] {
-                line.as_object_mut().unwrap().remove(key);
-            }
-            let extra = json!({"revision": revision, "line": part}).to_string();
-            let options = AppendOptions {
-                append_mode: AppendMode::New,
-                extra_json: Some(extra),
-                ..AppendOptions::default()
-            };
-            self.store.begin_call();
-            let receipt = self
-                .engine
-                .append(&mut self.store, CHAT, dialect, batch, &options, self.now)
-                .map_err(|error| error.to_string())?;
-            revision = receipt.revision;
-            seq_seen = receipt.seq_seen;
-        }
-        Ok(seq_seen)
-    }
-
-    fn stored(&mut self) -> Vec<String> {
-        let mut out: Vec<String> = Vec::new();
-        loop {
-            self.store.begin_call();
-            let first = out.len() as u64 + 1;
-            let page = self
-                .engine
-                .messages(&mut self.store, CHAT, first, u64::MAX >> 12, 1 << 20)
-                .expect("messages");
-            if page.is_empty() {
-                return out;
-            }
-            out.extend(page);
-        }
-    }
-
-    fn context(&mut self, dialect: Dialect) -> Vec<String> {
-        let options = AssembleOptions::default();
-        self.store.begin_call();
-        let assembled = self
-            .engine
-            .assemble(&mut self.store, CHAT, 4_000_000, dialect, &options, self.now)
-            .expect("a context");
-        let messages: Vec<Value> = serde_json::from_str(&assembled.messages_json).unwrap();
-        messages.iter().map(Value::to_string).collect()
     }
 
     fn token(&self, number: usize) -> Option<&str> {
@@ -504,14 +434,14 @@ impl Life {
         let count = |text: &str| context.matches(text).count();
         // In order: each token behind the one before.
         let mut from = 0;
-        let is_ordered = self.hosts.len() == 1 && !self.in_doubt;
+        let is_ordered = self.hosts.len() == 1 && !self.in_doubt && !self.may_double;
         let mut polls = 0;
         let mut shorts: BTreeMap<&str, usize> = BTreeMap::new();
         for number in list {
             match (&self.said[*number], self.token(*number)) {
                 // A stub of a result that was stored before, in a list that shares nothing.
-                (Said::Result { .. }, Some(token)) if self.in_doubt && !context.contains(token) => {
-                }
+                (Said::Result { .. }, Some(token))
+                    if (self.in_doubt || self.may_double) && !context.contains(token) => {}
                 (_, Some(token)) => {
                     let Some(at) = context[from..].find(token) else {
                         return Err(match context.contains(token) {
@@ -575,7 +505,11 @@ impl Life {
             if found == 0 {
                 return Err(format!("{token} is not stored"));
             }
-            if found > forms && !self.in_doubt {
+            // Without `seq_seen` each branch is in doubt, and its question may have another form.
+            let is_unseen = self.in_doubt && !self.hosts.iter().all(|host| host.passes_seen);
+            // An answer that was left half and comes back whole takes its own place once more.
+            let again = usize::from(self.halved.contains(number));
+            if found > forms + again && !self.may_double && !is_unseen {
                 return Err(format!("{token} is stored {found} times, in {forms} forms"));
             }
         }
@@ -585,7 +519,8 @@ impl Life {
     /// What the host left is not in the context.
     fn check_left(&self, which: usize, list: &[usize], context: &str) -> Result<(), String> {
         let host = &self.hosts[which];
-        if self.hosts.len() == 1 && host.passes_seen && !self.in_doubt && host.window.is_none() {
+        let is_certain = !self.in_doubt && !self.may_double;
+        if self.hosts.len() == 1 && host.passes_seen && is_certain && host.window.is_none() {
             for number in self.handed.iter().filter(|number| !list.contains(number)) {
                 if let Some(token) = self.token(*number)
                     && context.contains(token)
@@ -691,6 +626,9 @@ impl Life {
         }
         for _ in 0..STEPS {
             let which = self.random.between(0, self.hosts.len() as u64 - 1) as usize;
+            if self.random.chance(40) {
+                self.copy_store()?;
+            }
             self.act(which);
             self.hand_over(which)?;
             if self.random.chance(150) {

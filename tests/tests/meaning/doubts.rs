@@ -72,10 +72,7 @@ fn later_edits_are_certain() {
 fn a_rewind_ends_the_doubt() {
     for by_plan in [false, true] {
         let (mut host, chat, mut list) = edited_after_restart(by_plan);
-        host.store.begin_call();
-        let arguments = json!({"to": 4}).to_string();
-        let answer = host.engine.call(&mut host.store, CHAT, "rewind", &arguments, host.now);
-        answer.expect("a rewind");
+        rewind(&mut host, 4);
         assert_eq!(host.context(), texts_of(&chat[..4]));
         list.extend(branch_of(64, 2));
         assert_eq!(hand_over(&mut host, &list, by_plan), 2, "{:?}", host.warnings);
@@ -112,4 +109,113 @@ fn an_undo_in_doubt_is_announced() {
     let receipt = host.append_seen(Dialect::OpenaiChat, &chat[..6], Some(6));
     assert_eq!(receipt.warnings, Vec::<String>::new());
     assert_eq!(host.context(), texts_of(&chat));
+}
+
+/// Rewinds as a caller that says nothing of what it saw.
+fn rewind(host: &mut Host, to: u64) {
+    host.store.begin_call();
+    let arguments = json!({ "to": to }).to_string();
+    let answer = host.engine.call(&mut host.store, CHAT, "rewind", &arguments, host.now);
+    answer.expect("a rewind");
+}
+
+/// The list that has every message of the line and new ones ends the doubt; all are in the context.
+#[test]
+fn a_list_with_every_message_ends_the_doubt() {
+    for by_plan in [false, true] {
+        let (mut host, chat, list) = edited_after_restart(by_plan);
+        let mut whole = [&chat[..], &list[4..]].concat();
+        whole.extend(branch_of(70, 2));
+        assert_eq!(hand_over(&mut host, &whole, by_plan), 2, "{:?}", host.warnings);
+        assert_eq!(host.context(), texts_of(&whole));
+        let mut copy = host.copy();
+        assert_eq!(copy.context(), texts_of(&whole));
+        // The doubt has ended: an edit leaves everything behind it.
+        whole.truncate(6);
+        whole.extend(branch_of(80, 1));
+        assert_eq!(hand_over(&mut host, &whole, by_plan), 1);
+        assert_eq!(host.context(), texts_of(&whole), "{:?}", host.warnings);
+    }
+}
+
+/// What came back in front of other messages is left again without a message stored twice.
+#[test]
+fn a_branch_in_front_of_another_is_left_again() {
+    let mut host = Host::new();
+    let first = chat_of(6);
+    hand_over(&mut host, &first, false);
+    let mut second = first[..2].to_vec();
+    second.extend(branch_of(60, 4));
+    hand_over(&mut host, &second, false);
+    host.seen = 0;
+    let mut back = first.clone();
+    back.extend(branch_of(70, 1));
+    hand_over(&mut host, &back, false);
+    rewind(&mut host, 2);
+    second.extend(branch_of(64, 1));
+    host.warnings.clear();
+    assert_eq!(hand_over(&mut host, &second, false), 1, "{:?}", host.warnings);
+    assert_eq!(host.context(), texts_of(&second));
+}
+
+/// A host that undoes its own branch in doubt never sets aside what another host said.
+#[test]
+fn the_messages_of_others_stay_after_an_undo() {
+    for goes_by_copy in [false, true] {
+        let mut host = Host::new();
+        let chat = chat_of(4);
+        let mut other = chat.clone();
+        other.extend(branch_of(20, 2));
+        hand_over(&mut host, &other, false);
+        host.seen = 0;
+        let with = |number: usize| [&chat[..], &branch_of(number, 2)].concat();
+        hand_over(&mut host, &with(30), false);
+        hand_over(&mut host, &chat, false);
+        assert_eq!(host.context(), texts_of(&other), "{:?}", host.warnings);
+        if goes_by_copy {
+            let seen = host.seen;
+            host = host.copy();
+            host.seen = seen;
+        }
+        assert_eq!(hand_over(&mut host, &with(40), false), 2);
+        let wanted = [texts_of(&other), texts_of(&branch_of(40, 2))].concat();
+        assert_eq!(host.context(), wanted, "{:?}", host.warnings);
+    }
+}
+
+/// A copy knows which branches are in doubt.
+#[test]
+fn a_copy_keeps_the_doubt() {
+    let (mut host, chat, mut list) = edited_after_restart(false);
+    let mut copy = host.copy();
+    assert_eq!(copy.digest(), host.digest());
+    rewind(&mut copy, 4);
+    list.extend(branch_of(64, 1));
+    assert_eq!(hand_over(&mut copy, &list, false), 1, "{:?}", copy.warnings);
+    assert_eq!(copy.context(), texts_of(&list));
+    assert_eq!(hand_over(&mut copy, &chat, false), 0, "{:?}", copy.warnings);
+}
+
+/// An undo inside a branch in doubt acts at once, and an undo after a restart leaves later edits
+/// certain.
+#[test]
+fn an_undo_of_a_branch_in_doubt_acts_at_once() {
+    let (mut host, chat, list) = edited_after_restart(false);
+    assert_eq!(hand_over(&mut host, &list[..6], false), 0);
+    let wanted = [texts_of(&chat), texts_of(&list[4..6])].concat();
+    assert_eq!(host.context(), wanted, "{:?}", host.warnings);
+    let mut host = Host::new();
+    for end in [2, 4, 6, 8] {
+        hand_over(&mut host, &chat[..end], false);
+    }
+    host.seen = 0;
+    hand_over(&mut host, &chat[..4], false);
+    let mut list = [&chat[..4], &branch_of(60, 4)].concat();
+    hand_over(&mut host, &list, false);
+    host.warnings.clear();
+    list.truncate(6);
+    list.extend(branch_of(70, 2));
+    hand_over(&mut host, &list, false);
+    let wanted = [texts_of(&chat[..8]), texts_of(&list[4..])].concat();
+    assert_eq!(host.context(), wanted, "{:?}", host.warnings);
 }

@@ -158,7 +158,7 @@ fn an_id_still_recognises_its_message() {
     append_new(&mut host, &[with_id("a", 0), with_id("b", 1)]);
     assert_eq!(append_new(&mut host, &[with_id("b", 11)]).ingested, 1);
     assert_eq!(append_new(&mut host, &[with_id("b", 11)]).ingested, 0);
-    let mut shorter = with_id("a", 0);
+    let mut shorter = with_id("b", 11);
     let text = text_of(&shorter);
     shorter["content"] = json!(text[..text.len() - 8]);
     let receipt = append_new(&mut host, &[shorter]);
@@ -180,4 +180,58 @@ fn repeated_ids_are_exported() {
     copy.seen = 10;
     assert_eq!(copy.append(Dialect::OpenaiChat, &chat).ingested, 1, "{:?}", copy.warnings);
     copy.ensure_sound();
+}
+
+/// What says less under the id of another message is a message, too.
+#[test]
+fn a_shorter_message_under_a_stored_id_is_stored() {
+    let say = |role: &str, text: &str, id: &str| json!({"role": role, "content": text, "id": id});
+    // A user shortens a question.
+    let mut host = Host::new();
+    let long = "Write the tests for the parser module and run them on all machines";
+    let mut chat = vec![with_id("q1", 0), with_id("a1", 1), say("user", long, "q2")];
+    chat.push(with_id("a2", 3));
+    host.append(Dialect::OpenaiChat, &chat);
+    chat.truncate(2);
+    chat.push(say("user", "Write the tests for the parser module", "q2"));
+    chat.push(with_id("a3", 5));
+    assert_eq!(host.append(Dialect::OpenaiChat, &chat).ingested, 2);
+    assert_eq!(host.context(), texts_of(&chat), "{:?}", host.warnings);
+    // An agent has one id for all its answers.
+    let mut host = Host::new();
+    for text in ["Done. All tests pass now.", "Done."] {
+        assert_eq!(append_new(&mut host, &[say("assistant", text, "ans")]).ingested, 1);
+    }
+    // The result of another call, and another result of the same call.
+    let call = |id: &str| {
+        json!({"role": "assistant", "content": null, "tool_calls": [{"id": id, "type": "function",
+            "function": {"name": "read", "arguments": "{}"}}], "id": "m2"})
+    };
+    let result = |call: &str, text: &str| {
+        let content = text;
+        json!({"role": "tool", "tool_call_id": call, "content": content, "id": "m3"})
+    };
+    let mut host = Host::new();
+    let (one, two) = ("call_aaaaaaaaaaaaaa01", "call_bbbbbbbbbbbbbb02");
+    append_new(&mut host, &[call(one), result(one, "a long text of the first of all the files")]);
+    append_new(&mut host, &[call(two), result(two, "exit code 1: disk full")]);
+    append_new(&mut host, &[result(two, "exit code 0")]);
+    let stored = host.stored();
+    assert_eq!(stored.len(), 5, "{stored:?}");
+    host.ensure_sound();
+}
+
+/// A streamed answer that is handed over alone, again and again, is one message of the context.
+#[test]
+fn a_streamed_answer_grows_under_its_id() {
+    let mut host = Host::new();
+    let whole = "The deployment failed because the disk of the second machine is full.";
+    host.append(Dialect::OpenaiChat, &[with_id("q", 0), with_id("a", 1), with_id("r", 2)]);
+    for end in [4, 15, 40, whole.len()] {
+        let part = json!({"role": "assistant", "content": whole[..end], "id": "s"});
+        assert_eq!(host.append(Dialect::OpenaiChat, &[part]).ingested, 1);
+    }
+    assert_eq!(host.context().len(), 4, "{:?}", host.context());
+    assert_eq!(host.context()[3], whole);
+    host.ensure_sound();
 }

@@ -133,6 +133,10 @@ fn hash_conversation(session: &mut StoreSession<'_>, id: &str, hasher: &mut Sha2
         Ok(())
     })?;
     let withdrawals = session.read_record(&Withdrawals::key(&keys))?.unwrap_or_default();
+    for start in withdrawals.branches {
+        hash_field(hasher, &start.seq.to_be_bytes());
+        hash_field(hasher, &start.after.to_be_bytes());
+    }
     for range in withdrawals.ranges {
         let (after, is_revision) = match range.reason {
             WithdrawalReason::SetAside { after } => (after, 0),

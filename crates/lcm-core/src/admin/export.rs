@@ -276,7 +276,8 @@ impl SectionExporter<'_, '_> {
         header.add_text("frontier", &hash::hex(&head.frontier));
         header.add_number("summaries", head.summaries);
         header.add_number("items", head.context.count_items());
-        let withdrawn = self.read_withdrawals()?.ranges.len();
+        let Withdrawals { ranges, branches } = self.read_withdrawals()?;
+        let withdrawn = ranges.len() + branches.len();
         if withdrawn > 0 {
             header.add_number("withdrawn", int::to_u64(withdrawn));
         }
@@ -451,6 +452,12 @@ impl SectionExporter<'_, '_> {
                 self.progress.stage = ExportStage::Withdrawn { from: from + done };
                 return Ok(false);
             }
+        }
+        let branches = &withdrawals.branches;
+        if !branches.is_empty() && !self.push_line(export_format::write_branches(branches)) {
+            let from = int::to_u64(withdrawals.ranges.len());
+            self.progress.stage = ExportStage::Withdrawn { from };
+            return Ok(false);
         }
         self.progress.stage = ExportStage::Context { from: 0 };
         Ok(true)

@@ -19,7 +19,7 @@ use crate::storage::{
     pack::RawText,
     records::{
         system_slot::{SystemText, SystemVersion},
-        withdrawals::{WithdrawalReason, WithdrawnRange},
+        withdrawals::{BranchStart, WithdrawalReason, Withdrawals, WithdrawnRange},
     },
     summary::{self, Provisional, SourceRef, StoredFinish, StoredLevel, Summary, SummarySources},
 };
@@ -76,8 +76,8 @@ pub(super) enum ExportLine {
     LargeMessage(LargeMessageLine),
     Chunk(ChunkLine),
     Summary(Box<SummaryLine>),
-    /// Ranges of messages that are not in the line, ascending.
-    Withdrawn(Vec<WithdrawnRange>),
+    /// Ranges of messages that are not in the line, or branches that begin in it, ascending.
+    Withdrawn(Withdrawals),
     /// Items of the context, oldest first.
     Context(Vec<ExportedItem>),
     End(EndLine),
@@ -99,8 +99,8 @@ pub(super) struct HeaderLine {
     pub(super) summaries: u64,
     /// Number of context items.
     pub(super) items: u64,
-    /// Number of ranges of messages that are not in the line; an export without any leaves the
-    /// field out.
+    /// Number of ranges of messages that are not in the line, and of branches that begin in it; an
+    /// export without any leaves the field out.
     pub(super) withdrawn: u64,
     /// Family and archive record.
     pub(super) life: SessionLifecycle,
@@ -302,7 +302,7 @@ fn parse_content(text: &str) -> Result<ExportLine> {
             text: f.take_text("text"),
         }),
         "summary" => ExportLine::Summary(Box::new(read_summary(f))),
-        "withdrawn" => ExportLine::Withdrawn(read_ranges(text, f)?),
+        "withdrawn" => ExportLine::Withdrawn(read_withdrawals(text, f)?),
         "context" => ExportLine::Context(read_items(text, f)?),
         "end" => ExportLine::End(EndLine {
             part: f.take_u64("part"),
@@ -426,8 +426,13 @@ pub(super) fn write_system(version: &SystemVersion, texts: &[SystemText]) -> Jso
     line
 }
 
-fn read_ranges(text: &str, fields: &mut JsonFields<'_>) -> Result<Vec<WithdrawnRange>> {
-    let mut ranges = Vec::new();
+fn read_withdrawals(text: &str, fields: &mut JsonFields<'_>) -> Result<Withdrawals> {
+    let (mut ranges, mut branches) = (Vec::new(), Vec::new());
+    for value in fields.take_optional_list("branches") {
+        let mut start = JsonFields::new(text, json::list_members(text, value.span));
+        branches.push(BranchStart { seq: start.take_u64("seq"), after: start.take_u64("after") });
+        start.finish(NOT_A_LINE)?;
+    }
     for value in fields.take_list("ranges") {
         let mut range = JsonFields::new(text, json::list_members(text, value.span));
         let after = range.take_optional_u64("after");
@@ -437,7 +442,22 @@ fn read_ranges(text: &str, fields: &mut JsonFields<'_>) -> Result<Vec<WithdrawnR
         ranges.push(WithdrawnRange { seq_first, seq_last, reason });
         range.finish(NOT_A_LINE)?;
     }
-    Ok(ranges)
+    Ok(Withdrawals { ranges, branches })
+}
+
+/// Builds the line of branches that begin in the line of the conversation.
+pub(super) fn write_branches(branches: &[BranchStart]) -> JsonWriter {
+    let mut rows = JsonWriter::new_array();
+    for BranchStart { seq, after } in branches {
+        let mut row = JsonWriter::new_object();
+        row.add_number("seq", *seq);
+        row.add_number("after", *after);
+        rows.push_object(row);
+    }
+    let mut line = begin_line("withdrawn");
+    line.add_array("branches", rows);
+    line.add_array("ranges", JsonWriter::new_array());
+    line
 }
 
 /// Builds the line of ranges. A set-aside range names in `after` the message that it followed; a

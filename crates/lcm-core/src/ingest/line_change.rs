@@ -134,9 +134,12 @@ impl LineUpdate {
             for (seq_first, seq_last) in &change.restored {
                 withdrawals.restore_range(*seq_first, *seq_last);
             }
+            withdrawals.split_restored(&change.restored, head.messages);
             let first = change.restored.first().map_or(u64::MAX, |(first, _)| *first);
             let first = first.min(change.fork + 1);
-            kept = items.iter().take_while(|item| item.seq_last() < first).count();
+            // New messages are joined with the last item, so that one is always replaced.
+            let before = items.iter().take_while(|item| item.seq_last() < first).count();
+            kept = kept.min(before);
             let after = items.get(kept..).unwrap_or(&[]);
             replacement = change_items(session, &history, after, change)?;
         }

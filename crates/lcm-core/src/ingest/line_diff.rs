@@ -125,6 +125,13 @@ struct AlignedRun {
     is_named: bool,
 }
 
+impl AlignedRun {
+    /// Returns the number of entries up to the last one, and the position of its message.
+    fn last_places(&self) -> (usize, u64) {
+        (self.start + self.length, self.position_first + int::to_u64(self.length) - 1)
+    }
+}
+
 /// Numbers of entries and messages at the beginning of list and line that a search skips.
 #[derive(Clone, Copy, Debug, Default)]
 struct SkippedCounts {
@@ -154,6 +161,8 @@ impl LineComparison<'_, '_> {
         let mut diff = LineDiff { found_by: "none", positions, ..LineDiff::default() };
         if self.find_accepted(&mut diff) {
             diff.found_by = "list";
+            let end = (diff.accepted, diff.position_accepted);
+            self.follow_branches(session, &mut diff, end)?;
         } else if self.entries.iter().any(|entry| entry.position.is_some()) {
             diff.found_by = "ids";
             diff.positions =
@@ -242,14 +251,14 @@ impl LineComparison<'_, '_> {
         if is_proven(&begun_anew) && begun_anew.length >= prefix.length {
             diff.positions.fill(None);
             diff.add_prefix(&begun_anew);
-            return Ok(());
+            return self.follow_branches(session, diff, begun_anew.last_places());
         }
         diff.is_first_turn = prefix.length > 0
             && prefix.anchors + 1 == INSIDE_ANCHORS_MIN
             && !self.has_user_after(session, prefix.position_first + int::to_u64(prefix.length))?;
         if is_proven(&prefix) {
             diff.add_prefix(&prefix);
-            return Ok(());
+            return self.follow_branches(session, diff, prefix.last_places());
         }
         let (length, anchors) = (prefix.length, prefix.anchors);
         // One message may well be said again, so a run at the end counts more than one message at
@@ -289,6 +298,30 @@ impl LineComparison<'_, '_> {
             diff.other_forms.clear();
         }
         Ok(())
+    }
+
+    /// Adds the runs of the branches with which the list goes on after a run: the line has them
+    /// further behind.
+    fn follow_branches(
+        &self,
+        session: &mut StoreSession<'_>,
+        diff: &mut LineDiff,
+        (mut end, mut position): (usize, u64),
+    ) -> Result<()> {
+        loop {
+            let mut longest = AlignedRun::default();
+            for start in self.line.branch_starts(position) {
+                let run = self.match_from(session, end, start)?;
+                if run.length > longest.length {
+                    longest = run;
+                }
+            }
+            if longest.length == 0 {
+                return Ok(());
+            }
+            diff.add_run(&longest);
+            (end, position) = longest.last_places();
+        }
     }
 
     /// Returns whether a run at the end of the line is no repetition, wherever it is in the list.

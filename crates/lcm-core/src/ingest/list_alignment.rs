@@ -137,7 +137,7 @@ impl AlignmentRequest<'_> {
                 // An entry with an id of its own is another message, however alike the texts are.
                 redacted_copy: entry.redacted_copy.filter(|_| !entry.has_host_id()),
                 is_id_taken: entry.is_id_taken,
-                may_be_form: Cell::new(entry.is_longer_form),
+                may_be_form: Cell::new(entry.is_other_form),
             }
         };
         entries.map(build).collect()

@@ -183,8 +183,8 @@ impl ListBatch<'_> {
         };
         let system = (repeated..lead).collect();
         let is_new = |index: &usize| {
-            let is_longer = self.candidates.get(*index).is_some_and(|it| it.entry.is_longer_form);
-            is_longer || self.ids.known.get(*index).copied().flatten().is_none()
+            let is_other = self.candidates.get(*index).is_some_and(|it| it.entry.is_other_form);
+            is_other || self.ids.known.get(*index).copied().flatten().is_none()
         };
         let places = (repeated.max(lead)..count).filter(is_new);
         let places = places.map(|index| CandidatePlace::new(index, is_revision)).collect();

@@ -222,6 +222,30 @@ impl LineRequest<'_, '_> {
         }
     }
 
+    /// As [`Self::find_last_stored`], with the stored entries after it that are other forms of the
+    /// messages there: they have the same ids, which do not count.
+    fn find_last_form(
+        &self,
+        session: &mut StoreSession<'_>,
+        outcomes: &[EntryOutcome],
+    ) -> Result<LastStored> {
+        let mut last = self.find_last_stored();
+        while let Some(entry) = self.entries.get(last.count) {
+            let is_form =
+                entry.is_id_taken && outcomes.get(last.count) == Some(&EntryOutcome::Stored);
+            let position = last.position + 1;
+            if !is_form || last.count == 0 || position > self.line.count_messages() {
+                break;
+            }
+            let stored = self.line.read_stored(session, &[self.line.seq_at(position)])?;
+            if stored.first().is_none_or(|message| message.mark.id != entry.mark.id) {
+                break;
+            }
+            last = LastStored { count: last.count + 1, position };
+        }
+        Ok(last)
+    }
+
     /// Marks entries as revisions: those that the comparison found, and, in a whole list, entries
     /// between two neighbours that are stored next to as many other messages.
     fn mark_revisions(
@@ -285,8 +309,11 @@ impl LineRequest<'_, '_> {
         session: &mut StoreSession<'_>,
         decision: &mut ListDecision,
     ) -> Result<()> {
-        let places = self.entries.iter().zip(decision.outcomes.iter_mut());
+        let places = self.entries.iter().zip(decision.outcomes.iter_mut()).enumerate();
+        // A longer form that takes the place of the newest message is a message of the line.
+        let places = places.filter(|(index, _)| self.diff.grown != Some(*index));
         let mut taken: Vec<(&AlignableEntry, &mut EntryOutcome)> = places
+            .map(|(_, place)| place)
             .filter(|(entry, outcome)| entry.is_id_taken && **outcome == EntryOutcome::New)
             .collect();
         let known = if taken.is_empty() { Vec::new() } else { self.read_revisions(session)? };
@@ -394,7 +421,7 @@ impl LineRequest<'_, '_> {
         decision: &mut ListDecision,
     ) -> Result<()> {
         let messages = self.line.message_history().head.messages;
-        let last = self.find_last_stored();
+        let last = self.find_last_form(session, &decision.outcomes)?;
         let left = self.line.count_messages().saturating_sub(last.position);
         let ends_doubt = left == 0 && self.has_whole_line();
         if left == 0 && self.withdrawals.ranges.is_empty() && !ends_doubt {
@@ -423,11 +450,13 @@ impl LineRequest<'_, '_> {
         let has_new = new.into_iter().any(|outcome| *outcome == EntryOutcome::New);
         let restored = restored.ranges;
         let mut change = LineChange { fork: messages, is_grown: false, restored, ends_doubt };
-        if self.diff.grown.is_some() && left == 1 && fork >= summarised {
-            (change.fork, change.is_grown) = (fork, true);
+        let before = self.line.seq_at(self.line.count_messages().saturating_sub(1));
+        let is_alone = self.entries.len() == 1;
+        if self.diff.grown.is_some() && (left == 1 || is_alone) && before >= summarised {
+            (change.fork, change.is_grown) = (before, true);
             decision.notices.push(format!(
                 "revision: a longer form replaces message {} in the context",
-                self.line.seq_at(last.position + 1)
+                self.line.seq_at(self.line.count_messages())
             ));
         } else if is_placed && left > 0 && (has_new || has_restored || self.is_undo(last)) {
             let place = ForkPlace { last, restored: count, summarised };
@@ -494,14 +523,17 @@ impl LineRequest<'_, '_> {
     /// Returns whether the list is the beginning of the line and nothing else: the host took back
     /// what follows.
     fn is_undo(&self, last: LastStored) -> bool {
-        let positions = self.diff.positions.iter().enumerate().skip(self.diff.accepted);
-        let first = self.diff.position_accepted + 1;
-        let is_next = |(index, position): (usize, &Option<u64>)| {
-            *position == Some(first + int::to_u64(index - self.diff.accepted))
+        let mut before = self.diff.position_accepted;
+        let mut is_next = |position: &Option<u64>| {
+            let Some(position) = *position else { return false };
+            let follows =
+                position == before + 1 || self.line.branch_starts(before).contains(&position);
+            before = position;
+            follows
         };
         self.entries.len() > 1
             && last.count == self.entries.len()
-            && positions.into_iter().all(is_next)
+            && self.diff.positions.iter().skip(self.diff.accepted).all(&mut is_next)
             && self.is_whole()
     }
 
@@ -553,7 +585,8 @@ impl LineRequest<'_, '_> {
         let matched =
             entries.filter(|(index, _)| *index >= last.count || self.diff.is_stored(*index));
         let anchors = matched.filter(|(_, entry)| entry.is_anchor()).count();
-        let hides_gap = self.withdrawals.list_gaps().any(|(first, _)| first > fork + 1);
+        let mut gaps = self.withdrawals.list_gaps();
+        let hides_gap = gaps.any(|(first, last)| first != fork + 1 && fork < last);
         match self.caller_seen() {
             None => Some("the call does not say with `seq_seen` what the caller saw"),
             Some(seen) if seen < newest => {
@@ -710,6 +743,9 @@ impl LineRequest<'_, '_> {
                 wanted = wanted.saturating_sub(end.min(last).saturating_sub(from));
             }
         }
-        SeenMessages { is_all: count_in(first, last) == wanted, seq_before }
+        let is_all = count_in(first, last) == wanted;
+        // What an earlier list had says nothing of a caller that handed over less of the line.
+        let seq_before = if self.caller_seen().is_none() && !is_all { 0 } else { seq_before };
+        SeenMessages { is_all, seq_before }
     }
 }

@@ -70,7 +70,7 @@ pub(super) fn find_rest(
 
 /// Returns whether a part of a text is in tags or brackets, as hosts write what they add to the
 /// words of a user.
-fn is_block(rest: &str) -> bool {
+pub(super) fn is_block(rest: &str) -> bool {
     let rest = rest.trim();
     [('<', '>'), ('[', ']')]
         .iter()

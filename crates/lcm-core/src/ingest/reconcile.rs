@@ -173,8 +173,8 @@ fn find_stored(
             if let (Some(found), Some(entry)) = (found.get_mut(*index), entries.get(*index))
                 && record.matches_lookup(lookup)
             {
-                let meaning = entry.whole_mark.meaning;
-                let content = IdentityContent { meaning, ..IdentityContent::default() };
+                let said = entry.whole_mark.hash_said();
+                let content = IdentityContent { said, ..IdentityContent::default() };
                 found.add_host_id(record.seq, record.has_content(lookup, &content));
             }
         }

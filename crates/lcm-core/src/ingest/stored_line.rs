@@ -96,6 +96,14 @@ impl<'a> StoredLine<'a> {
         positions
     }
 
+    /// Returns the positions, newest first, at which branches begin in the line whose lists go on
+    /// from the message at `position`.
+    pub(super) fn branch_starts(&self, position: u64) -> Vec<u64> {
+        let after = self.seq_at(position);
+        let starts = self.withdrawals.branches.iter().rev().filter(|start| start.after == after);
+        starts.filter_map(|start| self.position_of(start.seq)).collect()
+    }
+
     /// Returns the mark of the message at a position, if it is one of the newest marks.
     pub(super) fn mark_at(&self, position: u64) -> Option<&MessageMark> {
         let first = self.length + 1 - int::to_u64(self.marks.len());

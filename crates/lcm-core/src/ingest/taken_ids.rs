@@ -73,10 +73,10 @@ impl ListedIds<'_, '_> {
                 let message = seqs.binary_search(&seq).ok().and_then(|at| stored.get(at));
                 match message.and_then(|message| self.compare_message(place, message)) {
                     None => taken.push(place),
-                    Some(is_longer) => {
+                    Some(is_other) => {
                         known.get_mut(place).into_iter().for_each(|it| *it = Some(seq));
                         self.entries.get_mut(place).into_iter().for_each(|entry| {
-                            entry.is_longer_form = is_longer;
+                            entry.is_other_form = is_other;
                         });
                     }
                 }
@@ -116,9 +116,9 @@ impl ListedIds<'_, '_> {
         let mut ids: Vec<(u8, &str, [u8; 8], usize)> = Vec::new();
         let entries = self.entries.iter().enumerate().filter(|(_, entry)| !entry.is_empty);
         for (place, entry) in entries {
-            let meaning = entry.whole_mark.meaning;
-            ids.extend(entry.entry_id.as_deref().map(|id| (0, id, meaning, place)));
-            ids.extend(entry.event_key.as_deref().map(|id| (1, id, meaning, place)));
+            let said = entry.whole_mark.hash_said();
+            ids.extend(entry.entry_id.as_deref().map(|id| (0, id, said, place)));
+            ids.extend(entry.event_key.as_deref().map(|id| (1, id, said, place)));
         }
         sort::sort(&mut ids);
         let is_stored = |place: usize| self.found.get(place).is_some_and(|it| it.stored.is_some());
@@ -135,29 +135,41 @@ impl ListedIds<'_, '_> {
         taken
     }
 
-    /// Compares an entry with the message that has its id. Returns whether it is a longer form of
-    /// the message; `None`: it is another message.
+    /// Compares an entry with the message that has its id. Returns whether it says what the message
+    /// does not: a streamed answer that went on, another result of the same call. `None`: it is
+    /// another message.
     fn compare_message(&self, place: usize, message: &ComparedMessage) -> Option<bool> {
         let entry = self.entries.get(place)?;
-        let is_same_call = entry.role != Role::Tool
-            && entry.mark.has_call()
-            && entry.mark.call == message.mark.call;
-        if entry.whole_mark.meaning == message.mark.meaning
-            || (entry.role == message.role && is_same_call)
+        let (mark, stored_mark) = (&entry.whole_mark, &message.mark);
+        let has_other_call = mark.has_other_call(stored_mark);
+        let are_unique = mark.has_unique_call() && stored_mark.has_unique_call();
+        if entry.role != message.role || (has_other_call && are_unique) {
+            return None;
+        }
+        if mark.meaning == stored_mark.meaning
             || entry.redacted_copy.is_some_and(|copy| copy.may_be_copy_of(&message.text))
         {
             return Some(false);
         }
+        if has_other_call {
+            return None;
+        }
+        match entry.role {
+            Role::Tool => return Some(true),
+            _ if mark.has_call() && mark.call == stored_mark.call => return Some(false),
+            _ => {}
+        }
         let said = entry.said.first().filter(|_| entry.said.len() == 1)?;
         let bytes = int::to_usize(entry.text_bytes?.into());
-        let stored = message.said.as_deref()?;
+        let stored = message.said.as_deref().filter(|stored| !stored.is_empty())?;
+        let is_user = entry.role == Role::User;
         if bytes > stored.len() {
-            let may_grow = entry.role != Role::User && entry.role == message.role;
-            let text = (self.text_of)(place).filter(|_| may_grow && !stored.is_empty())?;
+            let text = (self.text_of)(place).filter(|_| !is_user)?;
             return text.starts_with(stored).then_some(true);
         }
-        let is_result = entry.role == Role::Tool && message.role == Role::Tool;
-        let is_held = message_form::find_rest(entry.role, (bytes, said.said), stored).is_some();
-        (is_result || is_held).then_some(false)
+        // A text of a user that was shortened is an edit, and a short text is no evidence.
+        let rest = message_form::find_rest(entry.role, (bytes, said.said), stored)?;
+        let is_form = if is_user { message_form::is_block(rest) } else { entry.is_discriminating };
+        is_form.then_some(false)
     }
 }

@@ -57,8 +57,9 @@ pub(super) struct TranscriptEntry {
     pub(super) summaries: Vec<SummaryPart>,
     /// Whether another message has an id of the host of this entry, so that the ids do not count.
     pub(super) is_id_taken: bool,
-    /// Whether the entry begins with the text of the message that has its id, and says more.
-    pub(super) is_longer_form: bool,
+    /// Whether the entry is the message with its id, and says what that does not: a streamed answer
+    /// that went on, another result of the same call.
+    pub(super) is_other_form: bool,
 }
 
 /// A part that begins like a rendered summary.
@@ -96,7 +97,7 @@ impl TranscriptEntry {
                 .map(|(place, id)| SummaryPart { place, id })
                 .collect(),
             is_id_taken: false,
-            is_longer_form: false,
+            is_other_form: false,
         }
     }
 
@@ -117,7 +118,7 @@ impl TranscriptEntry {
             tokens: 0,
             summaries: Vec::new(),
             is_id_taken: false,
-            is_longer_form: false,
+            is_other_form: false,
         }
     }
 
@@ -299,7 +300,7 @@ fn parse_entry(mut fields: JsonFields<'_>, index: usize) -> Result<TranscriptEnt
             })
             .collect(),
         is_id_taken: false,
-        is_longer_form: false,
+        is_other_form: false,
     };
     fields.finish_known(TRANSCRIPT_ARGUMENT)?;
     Ok(entry)

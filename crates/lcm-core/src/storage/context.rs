@@ -340,7 +340,7 @@ struct ContextEdit<'a> {
 
 impl ContextEdit<'_> {
     /// Appends the items at `indices` to `segment` without the items of the range. The replacement
-    /// takes the place of the range's first item.
+    /// takes the place of the range's first item; an empty range is at the end.
     fn append_items(&self, segment: &mut Vec<ContextItem>, indices: core::ops::Range<usize>) {
         let items = self.items.iter().enumerate().take(indices.end).skip(indices.start);
         for (index, item) in items {
@@ -349,6 +349,10 @@ impl ContextEdit<'_> {
             } else if index == self.range.start {
                 segment.extend_from_slice(self.replacement);
             }
+        }
+        let count = self.items.len();
+        if self.range.start == count && indices.end == count {
+            segment.extend_from_slice(self.replacement);
         }
     }
 }

@@ -56,6 +56,13 @@ impl MessageMark {
         Self { meaning: hash::hash_prefix(&said), id, call }
     }
 
+    /// Returns the hash of what the message says, with its call ids.
+    pub(crate) fn hash_said(&self) -> [u8; 8] {
+        let mut said = self.meaning;
+        said.iter_mut().zip(self.call).for_each(|(byte, call)| *byte ^= call);
+        said
+    }
+
     /// Returns whether the marks can be of one message: it says the same, and no ids differ.
     pub(crate) fn is_same_message(&self, other: &Self) -> bool {
         self.says_the_same(other) && !are_different(self.call, other.call)

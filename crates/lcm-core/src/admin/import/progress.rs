@@ -11,10 +11,7 @@ use crate::storage::{
     codec::{self, SoundRecord},
     keys::ConversationKeys,
     pack,
-    records::{
-        system_slot::SYSTEM_MESSAGES_MAX,
-        withdrawals::{Withdrawals, WithdrawnRange},
-    },
+    records::{system_slot::SYSTEM_MESSAGES_MAX, withdrawals::Withdrawals},
     session::SessionLifecycle,
     summary::SummarySources,
 };
@@ -189,7 +186,7 @@ impl ImportProgress {
             (ExportLine::LargeMessage(line), Some(section)) => section.accept_large_message(line),
             (ExportLine::Chunk(line), Some(section)) => section.accept_chunk(line),
             (ExportLine::Summary(line), Some(section)) => section.accept_summary(line),
-            (ExportLine::Withdrawn(ranges), Some(section)) => section.accept_withdrawn(ranges),
+            (ExportLine::Withdrawn(list), Some(section)) => section.accept_withdrawn(list),
             (ExportLine::Context(items), Some(section)) => section.accept_context(items),
             (ExportLine::End(line), Some(section)) => {
                 section.ensure_complete().and_then(|()| self.accept_end(line))
@@ -411,22 +408,25 @@ impl ImportSection {
         Ok(())
     }
 
-    fn accept_withdrawn(&mut self, ranges: &[WithdrawnRange]) -> Result<()> {
+    fn accept_withdrawn(&mut self, list: &Withdrawals) -> Result<()> {
         self.ensure_all_messages()?;
         if self.summaries_seen != self.summaries || self.items_seen > 0 {
             return refuse_line("must follow all summaries that the header counts");
         }
-        if ranges.is_empty() || ranges.len() > export_format::ITEMS_PER_LINE {
+        let Withdrawals { ranges, branches } = list;
+        let count = ranges.len() + branches.len();
+        if count == 0 || count > export_format::ITEMS_PER_LINE {
             return refuse_line("must have 1 to 128 ranges");
         }
-        let list = Withdrawals { ranges: ranges.to_vec(), ..Withdrawals::default() };
-        let first = ranges.first().map_or(0, |range| range.seq_first);
-        let last = ranges.last().map_or(0, |range| range.seq_last);
-        if !list.is_sound() || first <= self.withdrawn_last || last > self.messages {
+        let first = ranges.first().map_or(self.messages, |range| range.seq_first);
+        let last = ranges.last().map_or(self.withdrawn_last, |range| range.seq_last);
+        let branch = branches.last().map_or(0, |start| start.seq);
+        let is_next = ranges.is_empty() || first > self.withdrawn_last;
+        if !list.is_sound() || !is_next || last.max(branch) > self.messages {
             return refuse_line("must have ascending ranges of messages");
         }
         self.withdrawn_last = last;
-        self.withdrawn_seen += int::to_u64(ranges.len());
+        self.withdrawn_seen += int::to_u64(count);
         Ok(())
     }
 

@@ -14,7 +14,7 @@ use crate::{
     storage::{
         call::Call,
         changes::Changes,
-        codec,
+        codec::{self, SoundRecord as _},
         context::{ContextItem, MessageRun, SummaryItem},
         head::{ConversationHead, JournalAction, LoadedHead},
         history::MessageHistory,
@@ -247,7 +247,11 @@ pub(super) fn store_context(
     let before = (!created && replaces).then(|| loaded.head.context.clone());
     let mut changes = Changes::default();
     let adopts = adopt_family_and_archive(session, call, &mut loaded.head, life, &mut changes)?;
-    if !replaces && !adopts {
+    let key = Withdrawals::key(keys);
+    let stored = session.read_record(&key)?.unwrap_or_default();
+    let takes =
+        stored != *withdrawals && (replaces || (old == new && stored == Withdrawals::default()));
+    if !replaces && !adopts && !takes {
         return Ok(false);
     }
     if replaces {
@@ -263,13 +267,12 @@ pub(super) fn store_context(
         head.ledger.withdrawn_tokens = withdrawn_tokens;
         head.ledger.saved_tokens = difference.saturating_sub(withdrawn_tokens);
         changes.add_puts(nodes);
-        let key = Withdrawals::key(keys);
-        if session.read_record(&key)?.unwrap_or_default() != *withdrawals {
-            let history = MessageHistory { keys, head };
-            head.newest_user =
-                ingest::find_newest_user(session, &history, withdrawals, head.messages)?;
-            changes.write_record(&key, withdrawals)?;
-        }
+    }
+    if takes {
+        let head = &mut loaded.head;
+        let history = MessageHistory { keys, head };
+        head.newest_user = ingest::find_newest_user(session, &history, withdrawals, head.messages)?;
+        changes.write_record(&key, withdrawals)?;
     }
     let act = JournalAction::Import { summaries: 0, before };
     loaded.commit_changes(session, call, act, changes)?;
@@ -292,8 +295,11 @@ fn sum_withdrawn(
     Ok(sum)
 }
 
-/// Ensures that no message of the context is withdrawn.
+/// Ensures that the record is sound, and that no message of the context is withdrawn.
 fn ensure_withdrawn(items: &[ContextItem], withdrawals: &Withdrawals) -> Result<()> {
+    if !withdrawals.is_sound() {
+        return Err(Error::invalid_input("the withdrawn ranges and branches must ascend"));
+    }
     for item in items.iter().filter(|item| matches!(item, ContextItem::Run(_))) {
         let (first, last) = (item.seq_first(), item.seq_last());
         if withdrawals.list_line_ranges(first, last) != [(first, last)] {

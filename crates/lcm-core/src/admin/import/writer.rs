@@ -226,8 +226,8 @@ impl ImportWriter<'_, '_> {
                 Ok(LineDisposition::AcceptedLast)
             }
             ExportLine::Summary(line) => Ok(self.add_summary(line)),
-            ExportLine::Withdrawn(ranges) => {
-                Ok(self.add_context(next, |batch| batch.withdrawals.ranges.extend(ranges)))
+            ExportLine::Withdrawn(list) => {
+                Ok(self.add_context(next, |batch| batch.withdrawals.append(list)))
             }
             ExportLine::Context(items) => {
                 Ok(self.add_context(next, |batch| batch.items.extend_from_slice(items)))

@@ -124,7 +124,8 @@ impl AppendCandidate<'_> {
 
     /// Returns what the message is compared by with a message that has one of its identities.
     pub(in crate::ingest) fn identity_content(&self) -> IdentityContent {
-        IdentityContent { meaning: self.entry.whole_mark.meaning, content: self.message.identity }
+        let content = self.message.identity;
+        IdentityContent { said: self.entry.whole_mark.hash_said(), content }
     }
 
     /// Counts the records of the identities, the payloads and the upload.

@@ -81,16 +81,16 @@ pub(crate) fn collect_lookups(raw: &str, message: &ParsedMessage) -> Vec<Identit
 /// What a message is compared by with the stored message that has one of its identities.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct IdentityContent {
-    /// What the message says, as its mark has it.
-    pub(crate) meaning: [u8; 8],
-    /// Content identity of the message. Of a call id it must be equal, because the meaning changes
-    /// with its rules.
+    /// What the message says and its call ids, as its mark has them.
+    pub(crate) said: [u8; 8],
+    /// Content identity of the message. Of a call id it must be equal, because the hash of what a
+    /// message says changes with its rules.
     pub(crate) content: [u8; 16],
 }
 
 impl IdentityContent {
     fn hash_for(&self, lookup: &IdentityLookup) -> [u8; 8] {
-        if lookup.is_call() { hash::hash_prefix(&self.content) } else { self.meaning }
+        if lookup.is_call() { hash::hash_prefix(&self.content) } else { self.said }
     }
 }
 
@@ -100,8 +100,8 @@ pub(crate) struct StoredIdentity {
     pub(crate) seq: u64,
     /// Bits of the hash that the key does not hold, so that a crafted id cannot hide a message.
     hash_check: [u8; 8],
-    /// For a call id, the first 64 bits of the content identity; else what the message says, as its
-    /// mark has it.
+    /// For a call id, the first 64 bits of the content identity; else what the message says and its
+    /// call ids.
     content_hash: [u8; 8],
 }
 

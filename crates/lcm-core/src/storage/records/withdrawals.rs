@@ -55,7 +55,7 @@ impl WithdrawnRange {
     }
 }
 
-/// A message of the line that followed another message in its list than in the line.
+/// A message that followed another message in its list than in the line.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct BranchStart {
     pub(crate) seq: u64,
@@ -67,7 +67,8 @@ pub(crate) struct BranchStart {
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct Withdrawals {
     pub(crate) ranges: Vec<WithdrawnRange>,
-    /// Branches that begin in the line, ascending.
+    /// Branches that begin in the line, ascending; also those that were set aside, as long as the
+    /// line has messages that their lists did not have.
     pub(crate) branches: Vec<BranchStart>,
 }
 
@@ -99,6 +100,12 @@ impl Withdrawals {
         RecordKey::new(keys.withdrawals_key())
     }
 
+    /// Appends the ranges and branches of a later part of the record.
+    pub(crate) fn append(&mut self, other: &Self) {
+        self.ranges.extend(&other.ranges);
+        self.branches.extend(&other.branches);
+    }
+
     /// Sets aside the messages of the line after `fork`, of `messages` stored.
     ///
     /// # Errors
@@ -124,13 +131,19 @@ impl Withdrawals {
             self.add_range(WithdrawnRange { seq_first: first, seq_last, reason })?;
             after = seq_last;
         }
-        self.branches.retain(|start| start.seq <= fork);
+        let open: Vec<u64> = self.list_gaps().map(|(_, last)| last + 1).collect();
+        self.branches.retain(|start| start.seq <= fork || open.contains(&start.seq));
         Ok(())
     }
 
-    /// Remembers that the message `seq`, which becomes the newest one, follows `after` in its list.
+    /// Remembers that the message `seq` follows `after` in its list, and not the message before it.
     pub(crate) fn add_branch(&mut self, seq: u64, after: u64) {
-        self.branches.push(BranchStart { seq, after });
+        let place = self.branches.partition_point(|start| start.seq < seq);
+        match self.branches.get_mut(place) {
+            // The earlier message leaves more messages between them.
+            Some(start) if start.seq == seq => start.after = start.after.min(after),
+            _ => self.branches.insert(place, BranchStart { seq, after }),
+        }
         let excess = self.branches.len().saturating_sub(BRANCHES_MAX);
         self.branches.drain(..excess);
     }
@@ -169,6 +182,19 @@ impl Withdrawals {
             }
         }
         self.ranges = ranges;
+    }
+
+    /// Remembers which message of the line, of `messages` stored, follows ranges that came back: in
+    /// its list it follows the message before them.
+    pub(crate) fn split_restored(&mut self, restored: &[(u64, u64)], messages: u64) {
+        let (Some((first, _)), Some((_, last))) = (restored.first(), restored.last()) else {
+            return;
+        };
+        let position = self.count_through(*last);
+        if position < self.count_in_line(messages) {
+            let after = self.seq_at(self.count_through(*first).saturating_sub(1));
+            self.add_branch(self.seq_at(position + 1), after);
+        }
     }
 
     /// Lists the messages of the line between each branch start and the message that it followed in
