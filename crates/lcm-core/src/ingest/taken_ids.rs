@@ -5,13 +5,19 @@
 //!
 //! A host may give one id to two messages: counters begin anew, an edited message keeps its id, an
 //! agent has one id for every answer. Such an id does not count: the entry is compared by what it
-//! says, so nothing is lost. Forms of a message are the message with their id: a text that was
-//! shortened, redacted or streamed on, a call written otherwise, another result of the same call.
+//! says, so nothing is lost. A form of a message is the message with its id:
+//!
+//! - a redacted copy, a cut answer, a question without the block that the host added, a call with
+//!   other arguments: it says no more than the message;
+//! - a streamed answer that went on, another result of the same call: it says something else, and
+//!   is stored.
 
 use alloc::{format, string::String, vec::Vec};
 
 use crate::storage::{
-    history::MessageHistory, records::withdrawals::Withdrawals, store_session::StoreSession,
+    history::MessageHistory,
+    records::withdrawals::{WithdrawalReason, Withdrawals},
+    store_session::StoreSession,
 };
 use lcm_text::{
     base::{error::Result, int, sort},
@@ -84,11 +90,17 @@ impl ListedIds<'_, '_> {
         }
         sort::sort(&mut taken);
         taken.dedup();
+        let notice = self.describe(&taken);
+        // After an import, an id may lead to another form of its message, which has no place in the
+        // line.
+        let is_form = |seq: &u64| withdrawals.reason_of(*seq) == Some(WithdrawalReason::Revision);
+        let forms = known.iter().enumerate().filter(|(_, seq)| seq.as_ref().is_some_and(is_form));
+        taken.extend(forms.map(|(place, _)| place).collect::<Vec<usize>>());
         for place in &taken {
             known.get_mut(*place).into_iter().for_each(|seq| *seq = None);
             self.entries.get_mut(*place).into_iter().for_each(|entry| entry.is_id_taken = true);
         }
-        Ok(StoredIds { known, notice: self.describe(&taken) })
+        Ok(StoredIds { known, notice })
     }
 
     /// Returns the notice about entries whose ids do not count; `None`: there are none.
@@ -110,8 +122,8 @@ impl ListedIds<'_, '_> {
         others.filter_map(|(place, (found, _))| Some((found.other?, place))).collect()
     }
 
-    /// Finds the entries that share an id with an entry that says something else. An entry that
-    /// alone says what is stored under the id keeps it.
+    /// Finds the entries that share an id with an entry that says something else. The id still
+    /// counts for the only entry that says what is stored under it.
     fn find_repeated(&self) -> Vec<usize> {
         let mut ids: Vec<(u8, &str, [u8; 8], usize)> = Vec::new();
         let entries = self.entries.iter().enumerate().filter(|(_, entry)| !entry.is_empty);

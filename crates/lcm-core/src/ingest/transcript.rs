@@ -55,7 +55,8 @@ pub(super) struct TranscriptEntry {
     pub(super) tokens: u64,
     /// Parts that begin like rendered summaries.
     pub(super) summaries: Vec<SummaryPart>,
-    /// Whether another message has an id of the host of this entry, so that the ids do not count.
+    /// Whether the ids of the host do not count: another message has one of them, or one leads to
+    /// another form of its message.
     pub(super) is_id_taken: bool,
     /// Whether the entry is the message with its id, and says what that does not: a streamed answer
     /// that went on, another result of the same call.
