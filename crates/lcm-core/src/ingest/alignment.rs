@@ -43,7 +43,7 @@ pub(super) struct AlignableEntry {
     pub(super) is_discriminating: bool,
     /// The entry as a redacted copy; `None`: the entry is compared only by mark and id.
     pub(super) redacted_copy: Option<RedactedCopy>,
-    /// Whether an id of the host of the entry is stored, and does not count.
+    /// Whether the entry has ids of the host that do not count.
     pub(super) is_id_taken: bool,
     /// Whether the entry is known to say something else than its message, or was matched with a
     /// result of the same call that does.

@@ -35,7 +35,7 @@ use super::{
     batch::{self, AppendCandidate, CandidateParser, StagedUploads},
     commit::{AppendCommit, ReceiptCounts, UnchangedAppend, join_family},
     idempotency::IdempotencyKey,
-    list_batch::{AppendPlan, ListBatch, find_stored},
+    list_batch::{AppendPlan, ListBatch, match_batch},
     list_decision::SeenMessages,
     new_messages::select_new,
     rendered::strip_rendered,
@@ -96,7 +96,7 @@ pub(crate) fn append(
     let mut stored = StoredState::read(session, call, &loaded.head, &candidates, &mut index)?;
     let withdrawals: Withdrawals = values.decode(&withdrawals)?.unwrap_or_default();
     let (history, mode) = (MessageHistory::new(call, &loaded.head), options.append_mode);
-    let ids = find_stored(session, &history, &withdrawals, &stored.identities, &mut candidates)?;
+    let ids = match_batch(session, &history, &withdrawals, &stored.identities, &mut candidates)?;
     let batch = ListBatch { candidates: &candidates, ids: &ids, mode };
     let plan = batch.plan_append(session, call, &loaded.head, withdrawals, (&extra, repeated))?;
     let AppendPlan { places, system, line, notices } = plan;

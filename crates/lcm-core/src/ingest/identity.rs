@@ -1,7 +1,8 @@
 //! Recognition of stored messages by their identities.
 //!
-//! In: a candidate and the stored records of its identities. Out: the message that it is, or whose
-//! id it has. `append` and `import` use this module.
+//! In: a candidate and the stored records of its identities. Out: the message that the candidate
+//! is, and the message that has its id and says something else. `append` and `import` use this
+//! module.
 //!
 //! An id of the host counts together with what the message says, or with a form of it. A call id
 //! counts only together with equal content, because a provider may use a call id again.
@@ -33,7 +34,7 @@ impl IdentityMatch {
     }
 }
 
-/// The identities of a new message that lead to it.
+/// Which identities of a new message get a record that leads to the message.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct KeptIdentities {
     pub(super) has_call_id: bool,

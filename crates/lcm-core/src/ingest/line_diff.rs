@@ -140,7 +140,7 @@ struct SkippedCounts {
 }
 
 impl LineComparison<'_, '_> {
-    /// Compares the list by its ids only: it is no list of the line.
+    /// Compares entries that are not aligned with the line: only their ids count.
     ///
     /// # Errors
     ///
@@ -300,8 +300,8 @@ impl LineComparison<'_, '_> {
         Ok(())
     }
 
-    /// Adds the runs of the branches with which the list goes on after a run: the line has them
-    /// further behind.
+    /// Adds the runs with which the list continues in branches, from the entry `end` on. Branches
+    /// follow the message at `position` in their lists, and stand further behind in the line.
     fn follow_branches(
         &self,
         session: &mut StoreSession<'_>,

@@ -49,12 +49,13 @@ pub(super) struct AppendPlan {
     pub(super) notices: Vec<String>,
 }
 
-/// Finds the candidates that are stored by their ids, and marks those whose ids do not count.
+/// Finds the candidates of a batch whose ids show that they are stored, and marks those whose ids
+/// do not count.
 ///
 /// # Errors
 ///
 /// Errors of the store; `corrupt`.
-pub(super) fn find_stored(
+pub(super) fn match_batch(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
     withdrawals: &Withdrawals,
@@ -75,7 +76,7 @@ pub(super) fn find_stored(
 /// A list that one call holds whole.
 pub(super) struct ListBatch<'a> {
     pub(super) candidates: &'a [AppendCandidate<'a>],
-    /// The candidates that are stored by their ids.
+    /// Which candidates are stored, as their ids show.
     pub(super) ids: &'a StoredIds,
     pub(super) mode: AppendMode,
 }

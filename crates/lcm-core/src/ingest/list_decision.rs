@@ -222,8 +222,8 @@ impl LineRequest<'_, '_> {
         }
     }
 
-    /// As [`Self::find_last_stored`], with the stored entries after it that are other forms of the
-    /// messages there: they have the same ids, which do not count.
+    /// Finds the last stored entry as [`Self::find_last_stored`], and goes on over entries that are
+    /// stored as other forms of the next messages: they have the ids of these messages.
     fn find_last_form(
         &self,
         session: &mut StoreSession<'_>,
@@ -557,7 +557,7 @@ impl LineRequest<'_, '_> {
             }
             return self.line.message_history().head.messages;
         }
-        // What an earlier list in doubt left there may be of others.
+        // The messages that an earlier list in doubt did not have may be those of other hosts.
         let gaps = self.withdrawals.list_gaps().filter(|(first, _)| *first == fork + 1);
         let kept = gaps.map(|(_, last)| last).max().unwrap_or(fork);
         let position = self.line.count_through(kept);
@@ -596,7 +596,7 @@ impl LineRequest<'_, '_> {
                 Some("the common beginning is short")
             }
             Some(_) if summarised > fork => Some("a summary covers the message at the fork"),
-            Some(_) if hides_gap => Some("messages after it are in no list of the caller"),
+            Some(_) if hides_gap => Some("the caller had no list with the messages after it"),
             Some(_) => None,
         }
     }
@@ -717,8 +717,8 @@ impl LineRequest<'_, '_> {
         hidden
     }
 
-    /// Finds what the caller has seen once the list is stored. Messages that an earlier list in
-    /// doubt did not have do not count for a caller of whom nothing else is known.
+    /// Finds what the caller has seen once the list is stored. A caller that does not say what it
+    /// saw need not have the messages that an earlier list in doubt did not have.
     fn find_seen(&self, decision: &ListDecision) -> SeenMessages {
         let seq_before = self.seq_seen.unwrap_or(0).max(self.diff.seen_accepted);
         let seq_before = seq_before.min(self.line.message_history().head.messages);
@@ -744,7 +744,7 @@ impl LineRequest<'_, '_> {
             }
         }
         let is_all = count_in(first, last) == wanted;
-        // What an earlier list had says nothing of a caller that handed over less of the line.
+        // Another caller may have handed over the earlier list with which this list begins.
         let seq_before = if self.caller_seen().is_none() && !is_all { 0 } else { seq_before };
         SeenMessages { is_all, seq_before }
     }

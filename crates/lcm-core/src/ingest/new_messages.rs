@@ -68,9 +68,10 @@ impl AppendDecision {
 }
 
 /// Selects the messages of a batch that are stored, among the candidates of `order`, in this order.
-/// A candidate is skipped if the message with an identity of it says the same. Adds the identities
-/// of the new messages to `known`, so that a later candidate that repeats one is skipped. A new
-/// message takes over an id that says something else, unless it is another form of a message.
+/// A candidate is skipped if the message with one of its identities says the same. Adds the
+/// identities of the new messages to `known`, so that a later candidate that repeats one is
+/// skipped. A new message takes over the id of a message that says something else, unless it is
+/// another form of a message.
 pub(super) fn select_new(
     head: &ConversationHead,
     candidates: &[AppendCandidate<'_>],

@@ -54,7 +54,7 @@ pub(crate) fn reconcile(
     if !transcript.is_new {
         strip_rendered(session, call, head, transcript.entries.iter_mut())?;
     }
-    let found = find_stored(session, call, &transcript.entries)?;
+    let found = match_entries(session, call, &transcript.entries)?;
     let withdrawals = session.read_record(&Withdrawals::key(call.keys))?.unwrap_or_default();
     let mut listed: Vec<&mut TranscriptEntry> = transcript.entries.iter_mut().collect();
     // The entries have hashes and no texts.
@@ -148,7 +148,7 @@ struct EntryLookup {
 }
 
 /// Finds for each entry the stored messages with its entry id or event key.
-fn find_stored(
+fn match_entries(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
     entries: &[TranscriptEntry],

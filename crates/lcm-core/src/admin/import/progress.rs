@@ -77,7 +77,7 @@ pub(super) struct ImportSection {
     summaries: u64,
     /// Number of context items that the header counts.
     items: u64,
-    /// Number of withdrawn ranges that the header counts.
+    /// Number of withdrawn ranges and of branches that the header counts.
     withdrawn: u64,
     pub(super) life: SessionLifecycle,
     /// Number of accepted messages, with all their pieces.
@@ -94,8 +94,9 @@ pub(super) struct ImportSection {
     summaries_seen: u64,
     /// Depth of the last accepted summary.
     depth: u32,
-    /// Number of accepted withdrawn ranges, and the last seq of them.
+    /// Number of accepted withdrawn ranges and branches.
     withdrawn_seen: u64,
+    /// Last seq of the accepted ranges.
     withdrawn_last: u64,
     /// Number of accepted context items.
     pub(super) items_seen: u64,
@@ -416,14 +417,16 @@ impl ImportSection {
         let Withdrawals { ranges, branches } = list;
         let count = ranges.len() + branches.len();
         if count == 0 || count > export_format::ITEMS_PER_LINE {
-            return refuse_line("must have 1 to 128 ranges");
+            return refuse_line("must have 1 to 128 ranges and branches");
         }
         let first = ranges.first().map_or(self.messages, |range| range.seq_first);
         let last = ranges.last().map_or(self.withdrawn_last, |range| range.seq_last);
         let branch = branches.last().map_or(0, |start| start.seq);
         let is_next = ranges.is_empty() || first > self.withdrawn_last;
         if !list.is_sound() || !is_next || last.max(branch) > self.messages {
-            return refuse_line("must have ascending ranges of messages");
+            return refuse_line(
+                "must have ascending ranges and branches, of messages of the export",
+            );
         }
         self.withdrawn_last = last;
         self.withdrawn_seen += int::to_u64(count);

@@ -298,7 +298,9 @@ fn sum_withdrawn(
 /// Ensures that the record is sound, and that no message of the context is withdrawn.
 fn ensure_withdrawn(items: &[ContextItem], withdrawals: &Withdrawals) -> Result<()> {
     if !withdrawals.is_sound() {
-        return Err(Error::invalid_input("the withdrawn ranges and branches must ascend"));
+        return Err(Error::invalid_input(
+            "the withdrawn ranges and the branches of the export must be in ascending order",
+        ));
     }
     for item in items.iter().filter(|item| matches!(item, ContextItem::Run(_))) {
         let (first, last) = (item.seq_first(), item.seq_last());

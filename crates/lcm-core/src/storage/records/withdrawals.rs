@@ -184,8 +184,8 @@ impl Withdrawals {
         self.ranges = ranges;
     }
 
-    /// Remembers which message of the line, of `messages` stored, follows ranges that came back: in
-    /// its list it follows the message before them.
+    /// Remembers that the message of the line after ranges that came back follows, in its list, the
+    /// message before them. `messages`: number of stored messages.
     pub(crate) fn split_restored(&mut self, restored: &[(u64, u64)], messages: u64) {
         let (Some((first, _)), Some((_, last))) = (restored.first(), restored.last()) else {
             return;
