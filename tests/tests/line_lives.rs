@@ -401,8 +401,8 @@ impl Life {
         self.log.push(format!("host {which} {list:?} {set:?} seen {seen:?}"));
         self.notices.clear();
         let seq_seen = match self.random.chance(400) || count > 100 {
-            true => self.ingest(dialect, &messages, seen)?,
-            false => self.append(dialect, &messages, seen)?,
+            true => self.ingest_list(dialect, &messages, seen)?,
+            false => self.append_list(dialect, &messages, seen)?,
         };
         self.log.push(format!("  {:?} seen {seq_seen}", self.notices));
         // An edit of the first question leaves nothing in common.
@@ -426,9 +426,9 @@ impl Life {
     }
 
     fn check(&mut self, which: usize, list: &[usize]) -> Result<(), String> {
-        let context = self.context(Dialect::OpenaiChat).join("\n");
+        let context = self.assemble_texts(Dialect::OpenaiChat).join("\n");
         if env::var("LCM_SHOW").is_ok() {
-            let stored = self.stored().join("\n");
+            let stored = self.read_stored().join("\n");
             self.log.push(format!("STORED\n{stored}\nCONTEXT\n{context}"));
         }
         let count = |text: &str| context.matches(text).count();
@@ -471,7 +471,7 @@ impl Life {
         }
         if self.hosts.len() > 1 {
             // Of two results under one counted id, a provider is shown one.
-            let context = self.context(Dialect::Lcm).join("\n");
+            let context = self.assemble_texts(Dialect::Lcm).join("\n");
             self.check_foreign(which, &context)?;
         }
         self.check_stored()?;
@@ -497,7 +497,7 @@ impl Life {
 
     /// Every message is stored, once for each of its forms.
     fn check_stored(&mut self) -> Result<(), String> {
-        let stored = self.stored().join("\n");
+        let stored = self.read_stored().join("\n");
         for number in &self.handed {
             let Some(token) = self.token(*number) else { continue };
             let forms = self.forms[number].iter().filter(|form| form.contains(token)).count();

@@ -14,7 +14,12 @@
 use std::collections::BTreeSet;
 
 use lcm_core::Engine;
-use lcm_testing::{ModelStore, offline::compact, simulation::random::Random};
+use lcm_testing::{
+    ModelStore,
+    offline::compact,
+    simulation::random::Random,
+    transcripts::{export_lines, import_lines},
+};
 use lcm_text::types::api::{
     AppendMode, AppendOptions, AssembleOptions, CompactionOptions, Dialect, ReadDialect, Receipt,
 };
@@ -163,44 +168,13 @@ impl Host {
         serde_json::from_str(&status).unwrap()
     }
 
-    fn export(&mut self) -> Vec<String> {
-        let (mut lines, mut cursor) = (Vec::new(), None::<String>);
-        loop {
-            self.store.begin_call();
-            let page = self
-                .engine
-                .export_page(&mut self.store, CHAT, cursor.as_deref(), 64 << 10)
-                .expect("a page");
-            let page: Value = serde_json::from_str(&page).unwrap();
-            let texts = page["lines"].as_array().unwrap().iter();
-            lines.extend(texts.map(|line| line.as_str().unwrap().to_owned()));
-            match page["cursor"].as_str() {
-                Some(next) => cursor = Some(next.into()),
-                None => return lines,
-            }
-        }
+    fn export_chat(&mut self) -> Vec<String> {
+        export_lines(&mut self.engine, &mut self.store, CHAT)
     }
 
-    fn import(&mut self, lines: &[String]) {
-        let (mut at, mut cursor) = (0, None::<String>);
-        loop {
-            // Pages of three lines, so that a page ends everywhere.
-            let page = &lines[at..lines.len().min(at + 3)];
-            self.store.begin_call();
-            let answer = self
-                .engine
-                .import_page(&mut self.store, page, cursor.as_deref(), self.now)
-                .expect("an import");
-            let answer: Value = serde_json::from_str(&answer).unwrap();
-            at += answer["consumed"].as_u64().unwrap() as usize;
-            if answer["rewind"] == true {
-                at = 0;
-            }
-            match answer["cursor"].as_str() {
-                Some(next) => cursor = Some(next.into()),
-                None => return,
-            }
-        }
+    fn import_chat(&mut self, lines: &[String]) {
+        // Pages of three lines, so that a page ends everywhere.
+        import_lines(&mut self.engine, &mut self.store, (lines, 3), self.now);
     }
 
     fn logical_digest(&mut self) -> String {
@@ -210,7 +184,7 @@ impl Host {
 
     /// The texts of all summaries and messages that are stored.
     fn stored_texts(&mut self) -> String {
-        let lines = self.export();
+        let lines = self.export_chat();
         let is_other = |line: &&String| !line.starts_with("{\"system");
         lines.iter().filter(is_other).map(String::as_str).collect()
     }
@@ -273,15 +247,15 @@ fn lead_life(dialect: Dialect, way: Way, seed: u64) {
     assert!(status["summaries"].as_array().unwrap().iter().any(|row| row["count"] != 0));
     assert!(!host.stored_texts().contains(MARK), "a prompt in a summary or message: {about}");
     host.ensure_sound();
-    let lines = host.export();
+    let lines = host.export_chat();
     let mut copy = Host::new(dialect);
-    copy.import(&lines);
+    copy.import_chat(&lines);
     copy.ensure_sound();
     assert_eq!(copy.logical_digest(), host.logical_digest(), "{about}");
     assert_eq!(copy.read_status()["system"], host.read_status()["system"], "{about}");
     // A repeated import changes nothing.
     let before = copy.read_status()["revision"].clone();
-    copy.import(&lines);
+    copy.import_chat(&lines);
     assert_eq!(copy.read_status()["revision"], before, "{about}");
 }
 
@@ -325,9 +299,9 @@ fn a_prompt_of_any_size_is_a_version() {
             }
             host.ensure_sound();
             assert_eq!(host.read_status()["system"]["versions"], 3);
-            let lines = host.export();
+            let lines = host.export_chat();
             let mut copy = Host::new(Dialect::OpenaiChat);
-            copy.import(&lines);
+            copy.import_chat(&lines);
             copy.ensure_sound();
             assert_eq!(copy.logical_digest(), host.logical_digest());
         }

@@ -26,6 +26,7 @@ pub mod plant;
 pub mod scripted_model;
 pub mod simulation;
 pub mod tool_form;
+pub mod transcripts;
 pub mod vector;
 pub mod vector_runner;
 pub mod would_block_store;

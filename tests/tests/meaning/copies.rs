@@ -28,11 +28,11 @@ fn a_copy_goes_on_with_any_branch() {
     hand_over(&mut host, &second);
     let branches = [&first, &second];
     for list in branches {
-        let mut copy = host.copy();
+        let mut copy = host.copy_chat();
         assert_eq!(copy.digest(), host.digest());
         assert_eq!(copy.context(), texts_of(&second));
         // A host that never saw the other branch leaves it where it is.
-        let mut unseen = host.copy();
+        let mut unseen = host.copy_chat();
         assert_eq!(hand_over(&mut unseen, list), 0, "{:?}", unseen.warnings);
         let context = unseen.context();
         assert!(texts_of(list).iter().all(|text| context.contains(text)), "{:?}", unseen.warnings);
@@ -49,7 +49,7 @@ fn a_copy_goes_on_with_any_branch() {
         assert_eq!(hand_over(&mut copy, &longer), 1, "{:?}", copy.warnings);
         assert_eq!(copy.context(), texts_of(&longer), "{:?}", copy.warnings);
         // A copy of the copy, and the first branch once more.
-        let mut again = copy.copy();
+        let mut again = copy.copy_chat();
         assert_eq!(again.digest(), copy.digest());
         hand_over(&mut again, &longer);
         for list in branches {
@@ -68,7 +68,7 @@ fn a_copy_knows_other_forms() {
     chat[3]["content"] = json!(format!("{} [cut]", &text_of(&chat[3])[..30]));
     chat.push(long_message("user", 8));
     assert_eq!(hand_over(&mut host, &chat), 2, "{:?}", host.warnings);
-    let mut copy = host.copy();
+    let mut copy = host.copy_chat();
     assert_eq!(copy.digest(), host.digest());
     assert_eq!(copy.context(), host.context());
     chat.push(long_message("assistant", 9));
@@ -84,13 +84,13 @@ fn an_import_repeats_without_a_change() {
     let mut second = chat_of(6);
     second.push(long_message("user", 60));
     hand_over(&mut host, &second);
-    let lines = host.export();
+    let lines = host.export_chat();
     let before = host.digest();
-    host.import(&lines);
+    host.import_chat(&lines);
     assert_eq!(host.digest(), before);
     hand_over(&mut host, &chat_of(10));
     let before = host.digest();
-    host.import(&lines);
+    host.import_chat(&lines);
     assert_eq!(host.digest(), before);
     host.ensure_sound();
 }

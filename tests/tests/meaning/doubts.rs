@@ -72,7 +72,7 @@ fn later_edits_are_certain() {
 fn a_rewind_ends_the_doubt() {
     for by_plan in [false, true] {
         let (mut host, chat, mut list) = edited_after_restart(by_plan);
-        rewind(&mut host, 4);
+        rewind_to(&mut host, 4);
         assert_eq!(host.context(), texts_of(&chat[..4]));
         list.extend(branch_of(64, 2));
         assert_eq!(hand_over(&mut host, &list, by_plan), 2, "{:?}", host.warnings);
@@ -92,7 +92,7 @@ fn an_edit_before_the_doubt_is_in_doubt() {
     list.truncate(2);
     list.extend(branch_of(70, 1));
     assert_eq!(hand_over(&mut host, &list, false), 1);
-    assert!(host.warnings[0].contains("in no list of the caller"), "{:?}", host.warnings);
+    assert!(host.warnings[0].contains("the caller had no list with"), "{:?}", host.warnings);
     let wanted = [texts_of(&chat), texts_of(&branch), texts_of(&list[2..])].concat();
     assert_eq!(host.context(), wanted);
 }
@@ -112,7 +112,7 @@ fn an_undo_in_doubt_is_announced() {
 }
 
 /// Rewinds as a caller that says nothing of what it saw.
-fn rewind(host: &mut Host, to: u64) {
+fn rewind_to(host: &mut Host, to: u64) {
     host.store.begin_call();
     let arguments = json!({ "to": to }).to_string();
     let answer = host.engine.call(&mut host.store, CHAT, "rewind", &arguments, host.now);
@@ -128,7 +128,7 @@ fn a_list_with_every_message_ends_the_doubt() {
         whole.extend(branch_of(70, 2));
         assert_eq!(hand_over(&mut host, &whole, by_plan), 2, "{:?}", host.warnings);
         assert_eq!(host.context(), texts_of(&whole));
-        let mut copy = host.copy();
+        let mut copy = host.copy_chat();
         assert_eq!(copy.context(), texts_of(&whole));
         // The doubt has ended: an edit leaves everything behind it.
         whole.truncate(6);
@@ -151,7 +151,7 @@ fn a_branch_in_front_of_another_is_left_again() {
     let mut back = first.clone();
     back.extend(branch_of(70, 1));
     hand_over(&mut host, &back, false);
-    rewind(&mut host, 2);
+    rewind_to(&mut host, 2);
     second.extend(branch_of(64, 1));
     host.warnings.clear();
     assert_eq!(hand_over(&mut host, &second, false), 1, "{:?}", host.warnings);
@@ -174,7 +174,7 @@ fn the_messages_of_others_stay_after_an_undo() {
         assert_eq!(host.context(), texts_of(&other), "{:?}", host.warnings);
         if goes_by_copy {
             let seen = host.seen;
-            host = host.copy();
+            host = host.copy_chat();
             host.seen = seen;
         }
         assert_eq!(hand_over(&mut host, &with(40), false), 2);
@@ -187,9 +187,9 @@ fn the_messages_of_others_stay_after_an_undo() {
 #[test]
 fn a_copy_keeps_the_doubt() {
     let (mut host, chat, mut list) = edited_after_restart(false);
-    let mut copy = host.copy();
+    let mut copy = host.copy_chat();
     assert_eq!(copy.digest(), host.digest());
-    rewind(&mut copy, 4);
+    rewind_to(&mut copy, 4);
     list.extend(branch_of(64, 1));
     assert_eq!(hand_over(&mut copy, &list, false), 1, "{:?}", copy.warnings);
     assert_eq!(copy.context(), texts_of(&list));

@@ -1,7 +1,10 @@
 //! A host with one conversation, and the messages that it says.
 
 use lcm_core::Engine;
-use lcm_testing::ModelStore;
+use lcm_testing::{
+    ModelStore,
+    transcripts::{PlannedList, export_lines, import_lines},
+};
 use lcm_text::types::api::{AppendMode, AppendOptions, AssembleOptions, Dialect, Receipt};
 use serde_json::{Value, json};
 
@@ -61,52 +64,17 @@ impl Host {
     pub(crate) fn ingest_in(&mut self, dialect: Dialect, list: &[Value]) -> usize {
         self.now += 1_000;
         let list: Vec<String> = list.iter().map(Value::to_string).collect();
-        let mut entries: Vec<Value> = Vec::new();
-        for batch in list.chunks(100) {
-            let of_batch = self.engine.identify(dialect, batch).expect("entries");
-            entries.extend(serde_json::from_str::<Vec<Value>>(&of_batch).unwrap());
-        }
-        let transcript = json!({"entries": entries, "seq_seen": self.seen}).to_string();
-        self.store.begin_call();
-        let plan = self.engine.reconcile(&mut self.store, CHAT, &transcript, self.now);
-        let mut plan: Value = serde_json::from_str(&plan.expect("a plan")).unwrap();
-        let warnings = plan["warnings"].as_array().unwrap();
-        self.warnings.extend(warnings.iter().map(|it| it.as_str().unwrap().to_owned()));
-        let mut stored = 0;
-        let mut batches: Vec<(Vec<String>, bool)> = Vec::new();
-        for range in plan["missing_ranges"].as_array().unwrap() {
-            let [from, to] =
-                ["index_first", "index_last"].map(|key| range[key].as_u64().unwrap() as usize);
-            let parts = list[from..=to].chunks(100);
-            batches.extend(parts.map(|part| (part.to_vec(), range["revision"] == true)));
-        }
-        if batches.is_empty() && plan["line"]["fork"].is_number() {
-            batches.push((Vec::new(), false));
-        }
-        let count = batches.len();
-        for (number, (batch, is_revision)) in batches.into_iter().enumerate() {
-            let mut line = plan["line"].take();
-            plan["line"] = json!({"list_hash": line["list_hash"], "seq_seen": line["seq_seen"]});
-            line["count"] = json!(batch.len());
-            line["revision"] = json!(is_revision);
-            if number + 1 < count {
-                line["list_hash"] = Value::Null;
-            }
-            let extra = json!({"revision": plan["revision"], "line": line}).to_string();
-            let options = AppendOptions {
-                append_mode: AppendMode::New,
-                extra_json: Some(extra),
-                ..AppendOptions::default()
-            };
-            let now = self.now;
-            self.store.begin_call();
-            let receipt = self.engine.append(&mut self.store, CHAT, dialect, &batch, &options, now);
-            let receipt = receipt.expect("an append");
-            plan["revision"] = json!(receipt.revision);
-            self.seen = receipt.seq_seen;
-            stored += receipt.ingested as usize;
-        }
-        stored
+        let list = PlannedList {
+            conversation: CHAT,
+            dialect,
+            messages: &list,
+            seq_seen: Some(self.seen),
+            now: self.now,
+        };
+        let stored = list.store_list(&mut self.engine, &mut self.store).expect("a stored list");
+        self.warnings.extend(stored.warnings);
+        self.seen = stored.seq_seen;
+        stored.ingested as usize
     }
 
     /// The stored messages.
@@ -139,39 +107,18 @@ impl Host {
     }
 
     /// The lines of an export.
-    pub(crate) fn export(&mut self) -> Vec<String> {
-        self.store.begin_call();
-        let page = self.engine.export_page(&mut self.store, CHAT, None, 1 << 20).expect("a page");
-        let page: Value = serde_json::from_str(&page).unwrap();
-        assert_eq!(page["cursor"], Value::Null, "one page");
-        let lines = page["lines"].as_array().unwrap().iter();
-        lines.map(|line| line.as_str().unwrap().to_owned()).collect()
+    pub(crate) fn export_chat(&mut self) -> Vec<String> {
+        export_lines(&mut self.engine, &mut self.store, CHAT)
     }
 
-    pub(crate) fn import(&mut self, lines: &[String]) {
-        let (mut at, mut cursor) = (0, None::<String>);
-        loop {
-            self.store.begin_call();
-            let answer = self
-                .engine
-                .import_page(&mut self.store, &lines[at..], cursor.as_deref(), self.now)
-                .expect("an import");
-            let answer: Value = serde_json::from_str(&answer).unwrap();
-            at += answer["consumed"].as_u64().unwrap() as usize;
-            if answer["rewind"] == true {
-                at = 0;
-            }
-            match answer["cursor"].as_str() {
-                Some(next) => cursor = Some(next.into()),
-                None => return,
-            }
-        }
+    pub(crate) fn import_chat(&mut self, lines: &[String]) {
+        import_lines(&mut self.engine, &mut self.store, (lines, usize::MAX), self.now);
     }
 
     /// A host whose store has the imported conversation.
-    pub(crate) fn copy(&mut self) -> Self {
+    pub(crate) fn copy_chat(&mut self) -> Self {
         let mut copy = Self { now: self.now, ..Self::new() };
-        copy.import(&self.export());
+        copy.import_chat(&self.export_chat());
         copy
     }
 

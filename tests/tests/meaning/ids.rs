@@ -173,7 +173,7 @@ fn repeated_ids_are_exported() {
     let mut chat = chat_with_ids(0..6);
     chat.extend((6..10).map(|number| with_id("m5", number)));
     host.append(Dialect::OpenaiChat, &chat);
-    let mut copy = host.copy();
+    let mut copy = host.copy_chat();
     copy.ensure_sound();
     assert_eq!(copy.context(), texts_of(&chat));
     chat.push(with_id("m5", 20));
