@@ -9,6 +9,7 @@ mod commits;
 mod component;
 mod deny;
 mod dependencies;
+mod function_order;
 mod gate;
 mod host_table;
 mod hosts;

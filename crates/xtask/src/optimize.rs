@@ -1,6 +1,8 @@
 //! Runs `wasm-opt` on the core module, which saves a tenth of its size.
 //!
-//! In: the module of rustc, with the names of its functions. Out: a smaller module without names.
+//! In: the module of rustc, with the names of its functions. Out: a smaller module without names,
+//! whose functions have the order that gzip compresses best.
+//!
 //! `wasm-opt/` pins npm's `binaryen`, because another installed version would change the bytes. The
 //! result is cached, so a module is optimised once.
 
@@ -11,13 +13,14 @@ use wasmparser::{Parser, Payload};
 
 use crate::{
     component::sha256,
+    function_order,
     workspace::{Workspace, run, write_if_changed},
 };
 
-/// Options: size before speed, until no pass saves more; functions sorted by name, so that gzip
-/// compresses the instances of a generic function together (2 % measured); no inlining of
-/// single callers (half a percent), but of the smallest functions (an eighth of a percent).
-const ARGUMENTS: [&str; 8] = [
+/// Options: size before speed, until no pass saves more; no inlining of single callers (half a
+/// percent), but of the smallest functions (an eighth of a percent). The functions are sorted by
+/// name, because their order would depend on the path of the workspace.
+const ARGUMENTS: [&str; 7] = [
     "-Oz",
     "--converge",
     "--one-caller-inline-max-function-size=0",
@@ -25,6 +28,15 @@ const ARGUMENTS: [&str; 8] = [
     "--reorder-functions-by-name",
     "--strip-debug",
     "--strip-producers",
+];
+
+/// Options of the run that orders the functions by their names.
+const ORDERING: [&str; 6] = [
+    "--optimize-level=2",
+    "--shrink-level=2",
+    "--optimize-stack-ir",
+    "--reorder-functions-by-name",
+    "--strip-debug",
     "--strip-target-features",
 ];
 
@@ -43,7 +55,9 @@ pub(crate) fn optimized(workspace: &Workspace, module: &[u8], target: &Path) -> 
     let folder = target.join("wasm-opt");
     fs::create_dir_all(&folder).context("making the folder of wasm-opt")?;
     let [_, (_, lock)] = PACKAGE;
-    let key = sha256(&[module, lock.as_bytes(), ARGUMENTS.join(" ").as_bytes()].concat());
+    let order = include_str!("function_order.rs");
+    let given = [&ARGUMENTS[..], &ORDERING[..], &[lock, order]].concat().join(" ");
+    let key = sha256(&[module, given.as_bytes()].concat());
     let kept = folder.join(format!("{key}.wasm"));
     if let Ok(smaller) = fs::read(&kept) {
         return Ok(smaller);
@@ -51,7 +65,11 @@ pub(crate) fn optimized(workspace: &Workspace, module: &[u8], target: &Path) -> 
     let program = install(&workspace.target.join("wasm-opt"))?;
     let (input, output) = (folder.join("in.wasm"), folder.join("out.wasm"));
     fs::write(&input, with_plain_names(module)?).context("writing the module for wasm-opt")?;
-    run(Command::new(program).args(ARGUMENTS).arg(&input).arg("-o").arg(&output))?;
+    run(Command::new(&program).args(ARGUMENTS).arg(&input).arg("-o").arg(&output))?;
+    let smaller = fs::read(&output).context("reading what wasm-opt wrote")?;
+    let named = function_order::name_by_order(&smaller)?;
+    fs::write(&input, named).context("writing the module for wasm-opt")?;
+    run(Command::new(&program).args(ORDERING).arg(&input).arg("-o").arg(&output))?;
     fs::rename(&output, &kept).context("keeping what wasm-opt wrote")?;
     fs::read(&kept).context("reading what wasm-opt wrote")
 }
