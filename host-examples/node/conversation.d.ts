@@ -120,8 +120,13 @@ export declare class Conversation {
   readonly check: OfConversation<Engine["check"]>;
   /** As `Engine.callTool`. */
   readonly callTool: OfConversation<Engine["callTool"]>;
-  /** As `Engine.turn`. */
+  /**
+   * As `Engine.turn`. The compaction that the turn deferred begins in the background; its failure
+   * is `failure` of the next turn.
+   */
   turn(messages: Message[], options?: WithBudget<TurnOptions>): Promise<TurnReport>;
+  /** Waits for the compaction that a turn deferred, if it is under way. `close` waits for it, too. */
+  settle(): Promise<void>;
   /** As `Engine.evaluate`. */
   evaluate(options?: WithBudget<EvaluateOptions>): ReturnType<Engine["evaluate"]>;
   /** As `Engine.compact`. */

@@ -41,7 +41,8 @@ fn main() -> Done<()> {
         _ => (builder.model(OpenAi::parse(&spec, key)?), Dialect::OpenaiChat),
     };
     let lcm = builder.open(&fs::read("dist/lcm.wasm")?)?;
-    let chat = lcm.conversation("chat", BUDGET).dialect(dialect).append_mode(AppendMode::New);
+    let chat =
+        lcm.conversation("chat", BUDGET).dialect(dialect).append_mode(AppendMode::New).defer(false);
     let mut time = BEGIN; // a program of yours leaves the clock out
     for text in &script.said {
         time += 60_000;

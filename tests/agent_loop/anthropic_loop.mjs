@@ -21,7 +21,7 @@ for (const text of said) {
   time += 60_000;
   let messages = [{ role: "user", content: text }];
   while (messages.length > 0) {
-    await lcm.turn("chat", messages, { budget, dialect, appendMode: "new" });
+    await lcm.turn("chat", messages, { budget, dialect, appendMode: "new", defer: false });
     const context = await lcm.assemble("chat", { budget, dialect });
     const system = lcm.instructions(dialect, context.summaries > 0);
     const request = { model, max_tokens: 1_000, system, tools, messages: context.messages };

@@ -67,7 +67,9 @@ with lcm_engine.open(store, complete, clock=lambda: time) as lcm:
         time += 60_000
         messages = [{"role": "user", "content": text}]
         while messages:
-            lcm.turn("chat", messages, BUDGET, dialect=DIALECT, append_mode="new")
+            lcm.turn(
+                "chat", messages, BUDGET, dialect=DIALECT, append_mode="new", defer=False
+            )
             context = lcm.assemble("chat", BUDGET, dialect=DIALECT)
             system = lcm.instructions(DIALECT, context["summaries"] > 0)
             request = [{"role": "system", "content": system}, *context["messages"]]

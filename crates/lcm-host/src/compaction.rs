@@ -32,6 +32,8 @@ pub struct CompactOptions {
     pub observed_tokens: Option<u32>,
     /// Completions requested at the same time; 0 counts as 1.
     pub requests_max: u32,
+    /// Passes after which the call ends, also after a failure of the model; `None`: no limit.
+    pub passes_max: Option<u32>,
     /// Whether refusals of the key or the content count for the breaker of the component. The
     /// breaker pauses a model after several refusals; a person who sees each refusal needs no
     /// pause.
@@ -52,6 +54,7 @@ impl CompactOptions {
             model: None,
             observed_tokens: None,
             requests_max: 1,
+            passes_max: None,
             counts_refusals: true,
             clock,
         }
@@ -89,7 +92,10 @@ impl CompactOptions {
             members.insert("budget".into(), self.budget.into());
             members.insert("model".into(), self.model.as_deref().into());
             members.insert("counts_refusals".into(), self.counts_refusals.into());
+            members.insert("passes_max".into(), self.passes_max.into());
             members.remove("sweep");
+            // The component says how long a task leases its requests.
+            members.remove("lease_ms");
         }
         task
     }

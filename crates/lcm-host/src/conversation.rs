@@ -3,7 +3,7 @@
 //! In: messages as JSON texts of a dialect, and tool calls. Out: contexts that fit the budget, and
 //! answers to tool calls. All other calls are methods of [`Lcm`] that take a conversation's id.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use serde_json::json;
 
@@ -52,22 +52,32 @@ pub struct Conversation {
     tool_scope: ToolScope,
     clock: Clock,
     cancel: Cancel,
-    seq_seen: SeqSeen,
+    followed: Followed,
 }
 
-/// Seq up to which the caller has seen every message, as the newest receipt says; 0: none.
+/// What a handle keeps of the newest receipt.
 #[derive(Debug, Default)]
-struct SeqSeen(AtomicU64);
+struct Followed {
+    /// Seq up to which the caller has seen every message; 0: none.
+    seq_seen: AtomicU64,
+    /// Whether the turn deferred compaction.
+    is_deferred: AtomicBool,
+}
 
-impl SeqSeen {
-    fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+impl Followed {
+    fn seq_seen(&self) -> u64 {
+        self.seq_seen.load(Ordering::Relaxed)
+    }
+
+    fn note_seen(&self, seq: u64) {
+        self.seq_seen.fetch_max(seq, Ordering::Relaxed);
     }
 }
 
-impl Clone for SeqSeen {
+impl Clone for Followed {
     fn clone(&self) -> Self {
-        Self(AtomicU64::new(self.get()))
+        let is_deferred = self.is_deferred.load(Ordering::Relaxed).into();
+        Self { seq_seen: self.seq_seen().into(), is_deferred }
     }
 }
 
@@ -86,7 +96,7 @@ impl Lcm {
             tool_scope: ToolScope::Conversation,
             clock: Clock::System,
             cancel: Cancel::default(),
-            seq_seen: SeqSeen::default(),
+            followed: Followed::default(),
         }
     }
 }
@@ -109,7 +119,8 @@ impl Conversation {
     }
 
     /// Sets whether [`Conversation::turn`] leaves compaction that can wait to
-    /// [`Conversation::maintain`]; the default is false.
+    /// [`Conversation::maintain`] and the next turn; the default is as `turn_compaction` of the
+    /// configuration says, which is true.
     #[must_use]
     pub fn defer(mut self, defer: bool) -> Self {
         self.defer = Some(defer);
@@ -173,12 +184,13 @@ impl Conversation {
             &self.ingest_options(),
             &self.cancel,
         )?;
-        self.seq_seen.0.fetch_max(stored.seq_seen, Ordering::Relaxed);
+        self.followed.note_seen(stored.seq_seen);
         Ok(stored)
     }
 
-    /// Stores the newest messages of the conversation, then compacts when compaction is due. A
-    /// failure of the model does not undo the append.
+    /// Stores the newest messages of the conversation, then compacts when compaction is due and
+    /// cannot wait. Of compaction that the turn before deferred, one pass is made. A failure of the
+    /// model does not undo the append.
     ///
     /// # Errors
     ///
@@ -189,8 +201,17 @@ impl Conversation {
             compact: self.compact_options(),
             defer: self.defer,
         };
-        let report = self.lcm.turn(&self.id, &owned(messages), &options, &self.cancel)?;
-        self.seq_seen.0.fetch_max(report.ingested.seq_seen, Ordering::Relaxed);
+        let mut report = self.lcm.turn(&self.id, &owned(messages), &options, &self.cancel)?;
+        self.followed.note_seen(report.ingested.seq_seen);
+        let was_deferred = self.followed.is_deferred.swap(report.deferred, Ordering::Relaxed);
+        if was_deferred && report.deferred {
+            let pass = CompactOptions { passes_max: Some(1), ..options.compact };
+            // An error would hide that the messages are stored.
+            match self.lcm.maintain(&self.id, &pass, &self.cancel, &mut |_| {}) {
+                Ok(made) => (report.compacted, report.failure) = (made.compacted, made.failure),
+                Err(error) => report.failure = Some(error),
+            }
+        }
         Ok(report)
     }
 
@@ -231,7 +252,7 @@ impl Conversation {
     /// Errors of [`Lcm::delete`].
     pub fn delete(&self) -> Result<DeletionResult> {
         let receipt = self.lcm.delete(&self.id, self.clock, &self.cancel)?;
-        self.seq_seen.0.store(0, Ordering::Relaxed);
+        self.followed.seq_seen.store(0, Ordering::Relaxed);
         Ok(receipt)
     }
 
@@ -257,7 +278,7 @@ impl Conversation {
     }
 
     fn call_rewind(&self, arguments: RewindArguments) -> Result<RewindAnswer> {
-        let seq_seen = Some(self.seq_seen.get()).filter(|seen| *seen > 0);
+        let seq_seen = Some(self.followed.seq_seen()).filter(|seen| *seen > 0);
         let arguments = json!(RewindArguments { seq_seen, ..arguments }).to_string();
         let answer = self.lcm.admin_call(&self.id, "rewind", &arguments, self.clock.now_ms())?;
         json::read("admin.call", &answer)
@@ -320,7 +341,7 @@ impl Conversation {
     }
 
     fn ingest_options(&self) -> IngestOptions {
-        let (append_mode, seq_seen) = (self.append_mode, Some(self.seq_seen.get()));
+        let (append_mode, seq_seen) = (self.append_mode, Some(self.followed.seq_seen()));
         IngestOptions { append_mode, seq_seen, ..IngestOptions::new(self.dialect, self.clock) }
     }
 

@@ -48,7 +48,8 @@ impl TurnOptions {
 pub struct TurnReport {
     /// Result of the intake.
     pub ingested: IngestReport,
-    /// Result of the compaction; `None`: nothing was due, deferred compaction, or a failed model.
+    /// Result of the compaction, or of one pass of the compaction that the turn before deferred;
+    /// `None`: nothing was due, deferred compaction, or a failed model.
     pub compacted: Option<CompactReport>,
     /// Whether due compaction was deferred to [`Lcm::maintain`](crate::Lcm::maintain).
     pub deferred: bool,

@@ -1,8 +1,8 @@
 // What a client can ask of a conversation, by method and path below /conversations/ID:
 //
 //   POST messages?dialect=D       JSON lines, one message each; stores them
-//   POST turn?budget=N            the same, and makes room when it is due; with defer=true later,
-//                                 by the object's alarm
+//   POST turn?budget=N            the same, and makes room when it is due: by the object's alarm,
+//                                 with defer=false in the turn
 //   GET  context?budget=N         what to send to the model; POST with the options as JSON
 //   GET  tools?dialect=D          the definitions of an agent's tools, and what to tell it
 //   POST tools/NAME               answers a call of one; the input as the model wrote it

@@ -44,7 +44,7 @@ export async function maintain(...given) {
 }
 
 /** Returns a failure after the append, as a member beside the receipt: the model's own, if any. */
-function failureOf({ code = "trap", message, failure }) {
+export function failureOf({ code = "trap", message, failure }) {
   return failure ?? { code, message };
 }
 

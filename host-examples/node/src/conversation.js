@@ -2,8 +2,10 @@
 // handle's budget, dialect and model where a call names none.
 //
 // Each method calls the engine's method of the same name. A handle belongs to one caller: it keeps
-// `seqSeen` of its newest receipt and hands it over with the next list.
+// `seqSeen` of its newest receipt and hands it over with the next list. It does the compaction that
+// a turn deferred in the background.
 
+import { failureOf } from "./compact.js";
 import { invalid } from "./errors.js";
 
 /** Options that a handle takes. */
@@ -21,6 +23,9 @@ const VERBS = [
   [[...SETTINGS, "seqSeen"], { turn: 1 }],
 ];
 
+/** Options of a turn that count for the compaction that it deferred. */
+const DEFERRED = ["budget", "model", "requestsMax", "retries", "timeoutMs", "signal", "leaseMs", "now"];
+
 /** Returns the members of an object that have a value. */
 function filled(object) {
   return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined));
@@ -30,6 +35,10 @@ function filled(object) {
 export class Conversation {
   #engine;
   #settings;
+  /** The compaction that a turn deferred, in the background; null: none is under way. */
+  #work = null;
+  /** The failure of the work that ended last; null: it did not fail, or a turn told of it. */
+  #failed = null;
 
   /**
    * @param {import("./engine.js").Engine} engine
@@ -67,6 +76,7 @@ export class Conversation {
     const last = own ? { ...Object.fromEntries(settings), ...filled(options ?? {}) } : options;
     const passed = Array.from({ length: count }, (_, index) => given[index]);
     const answer = this.#engine[name](this.id, ...passed, last);
+    if (name === "turn") return this.#followTurn(answer, last);
     return keys.includes("seqSeen") || name === "delete" ? this.#follow(answer) : answer;
   }
 
@@ -77,6 +87,34 @@ export class Conversation {
     if (done) delete this.#settings.seqSeen;
     else if (seqSeen > (this.#settings.seqSeen ?? 0)) this.#settings.seqSeen = seqSeen;
     return result;
+  }
+
+  /** Follows a turn of these options, and does what it deferred. */
+  async #followTurn(answer, options) {
+    const done = await this.#follow(answer);
+    const failure = done.failure ?? this.#failed;
+    if (failure === this.#failed) this.#failed = null;
+    if (done.deferred) this.#work ??= this.#maintain(options);
+    return { ...done, failure };
+  }
+
+  async #maintain(options) {
+    const asked = Object.entries(options).filter(([key]) => DEFERRED.includes(key));
+    try {
+      const done = await this.#engine.maintain(this.id, Object.fromEntries(asked));
+      this.#failed = done.failure;
+    } catch (error) {
+      this.#failed = failureOf(error);
+    }
+    this.#work = null;
+  }
+
+  /**
+   * Waits for the compaction that a turn deferred, if it is under way. Its failure is `failure` of
+   * the next turn. `close` of the engine waits for it, too.
+   */
+  async settle() {
+    await this.#work;
   }
 
   /** As `Engine.describe`; without an id the conversation itself. */

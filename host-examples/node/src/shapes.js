@@ -472,12 +472,13 @@ export const SHAPES = {
     ["now", "now"], ["budget", "budget"], ["mode", "mode"], ["force", "force"],
     ["target", "target"], ["observedTokens", "observed_tokens"], ["model", "model"],
     ["retries", "retries"], ["timeoutMs", "timeout_ms"], ["signal", "signal"],
-    ["requestsMax", "requests_max"], ["leaseMs", "lease_ms"],
+    ["requestsMax", "requests_max"], ["leaseMs", "lease_ms"], ["passesMax", "passes_max"],
   ],
   ResummarizeOptions: [
     ["now", "now"], ["budget", "budget"], ["force", "force"], ["model", "model"],
     ["retries", "retries"], ["timeoutMs", "timeout_ms"], ["signal", "signal"],
-    ["requestsMax", "requests_max"], ["leaseMs", "lease_ms"], ["summaryIds", "summary_ids"],
+    ["requestsMax", "requests_max"], ["leaseMs", "lease_ms"], ["passesMax", "passes_max"],
+    ["summaryIds", "summary_ids"],
   ],
   TurnOptions: [
     ["now", "now"], ["budget", "budget"], ["mode", "mode"], ["force", "force"],

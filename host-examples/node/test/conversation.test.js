@@ -207,3 +207,57 @@ test("one signal of the engine ends every call that asks a model", async () => {
   }, { complete, signal: control.signal });
   await assert.rejects(open("memory:", { signal: "soon" }), /`signal` must be an `AbortSignal`/);
 });
+
+/** Messages of about 100 tokens each. */
+const LONG = Array.from({ length: 42 }, (_, at) => ({
+  role: ["user", "assistant"][at % 2],
+  content: `${at} ${"a garden, a river and a letter ".repeat(14)}`,
+}));
+
+test("a handle does what a turn deferred in the background, and close waits for it", async () => {
+  let answer;
+  const model = { fails: false, asked: 0 };
+  const complete = async () => {
+    model.asked += 1;
+    if (model.fails) throw Object.assign(new Error("no model"), { status: 503 });
+    await new Promise((resolve) => {
+      answer = resolve;
+      setTimeout(resolve, 20);
+    });
+    return "They spoke of a garden, a river and a letter.";
+  };
+  const work = async (lcm) => {
+    await lcm.append("measure", LONG.slice(0, 40));
+    const { tokens } = await lcm.evaluate("measure", { budget: 100_000 });
+    // Over the threshold of three quarters, not over the budget.
+    const chat = lcm.conversation("c", { budget: Math.floor((tokens * 5) / 4) });
+    const first = await chat.turn(LONG.slice(0, 40));
+    assert.deepEqual([first.deferred, first.compacted, first.failure], [true, null, null]);
+    assert.equal(answer === undefined || model.asked === 1, true);
+    await chat.settle();
+    assert.ok(model.asked > 0);
+    assert.equal((await chat.evaluate()).due, false);
+    const asked = model.asked;
+    const next = await chat.turn(LONG.slice(0, 41));
+    assert.deepEqual([next.deferred, next.failure, model.asked], [false, null, asked]);
+
+    // The failure of what was done in the background is told by the next turn, once.
+    model.fails = true;
+    const other = lcm.conversation("d", { budget: Math.floor((tokens * 5) / 4) });
+    assert.equal((await other.turn(LONG.slice(0, 40), { retries: 0 })).failure, null);
+    await other.settle();
+    const told = await other.turn(LONG.slice(0, 41), { retries: 0 });
+    assert.deepEqual([told.failure.code, told.deferred], ["unavailable", true]);
+    await other.settle();
+    assert.equal((await other.turn(LONG.slice(0, 41), { retries: 0 })).failure, null);
+
+    model.fails = false;
+    const last = lcm.conversation("e", { budget: Math.floor((tokens * 5) / 4) });
+    assert.ok((await last.turn(LONG.slice(0, 40))).deferred);
+    const before = model.asked;
+    await lcm.close();
+    assert.ok(model.asked > before, "`close` waited");
+  };
+  const lcm = await open("memory:", { complete, environment: {} });
+  await work(lcm);
+});

@@ -140,7 +140,7 @@ test("close waits for what began before, models included, and refuses what comes
   await lcm.append("d", lines);
   const running = [
     lcm.compact("c", { budget: 3000 }),
-    lcm.turn("d", [said("and now?")], { budget: 3000 }),
+    lcm.turn("d", [said("and now?")], { budget: 3000, defer: false }),
     lcm.maintain("c", { budget: 3000 }),
     lcm.ask("c", "What was decided about the batch window?"),
     lcm.callTool("d", "lcm_expand_query", { prompt: "Which module?" }),
@@ -213,12 +213,28 @@ test("what another made is no pass, wherever it was made", async () => {
     scan: (...args) => inner.scan(...args),
     commit: (guards, puts) => inner.commit(guards, puts),
   });
-  const { done, asked, made } = await overlapping([view(), view()], [compact, compact]);
+  const unleased = (lcm) => lcm.compact("c", { budget: 3000, leaseMs: 0 });
+  const { done, asked, made } = await overlapping([view(), view()], [unleased, unleased]);
   assert.ok([...asked.values()].some((times) => times === 2), "both asked for the same");
   const summaries = passes(done).map(({ summaryId }) => summaryId);
   assert.equal(new Set(summaries).size, summaries.length);
   assert.equal(summaries.length, made);
   assert.ok(passes(done).every((pass) => pass.tokensAfter < pass.tokensBefore));
+});
+
+test("of compactions in several processes each has requests of its own", async () => {
+  const inner = new MemoryStore();
+  const view = () => ({
+    getMany: (keys) => inner.getMany(keys),
+    scan: (...args) => inner.scan(...args),
+    commit: (guards, puts) => inner.commit(guards, puts),
+  });
+  const stores = [view(), view(), view()];
+  const { done, asked, made } = await overlapping(stores, [compact, compact, compact]);
+  assert.ok(made > 2);
+  assert.ok([...asked.values()].every((times) => times === 1), "no request was made twice");
+  assert.equal(passes(done).length, made);
+  for (const { status, reason } of done) assert.ok(status === "done" || reason === "conflict");
 });
 
 test("a compaction that waits for another is ended by its signal", async () => {

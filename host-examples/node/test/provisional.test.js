@@ -67,9 +67,10 @@ async function live(budget, fails, code) {
     return complete(request, options);
   };
   const options = { budget, retries: 0, timeoutMs: 20 };
+  const inline = { ...options, defer: false };
   const isFailure = code !== undefined && !OF_A_REQUEST.includes(code);
   const work = async (lcm) => {
-    const turn = await lcm.turn("c", messages, options);
+    const turn = await lcm.turn("c", messages, inline);
     assert.equal(turn.receipt.ingested, messages.length);
     assert.equal(turn.failure?.code, code);
     assert.ok(asked > 0 && (!isFailure || asked === 1), `asked ${asked} times`);
@@ -78,7 +79,7 @@ async function live(budget, fails, code) {
     const before = asked;
     for (let minute = 1; minute <= 4; minute++) {
       now += MINUTE_MS;
-      await lcm.turn("c", [message(100 + minute)], { ...options, appendMode: "new" });
+      await lcm.turn("c", [message(100 + minute)], { ...inline, appendMode: "new" });
       if (isFailure) assert.equal(asked, before, `after ${minute} minutes`);
     }
 
@@ -110,7 +111,7 @@ for (const [what, fails] of [...said, ended[0]]) {
       return SAID;
     };
     const work = async (lcm) => {
-      const { compacted } = await lcm.turn("c", messages, { budget: BUDGETS[0] });
+      const { compacted } = await lcm.turn("c", messages, { budget: BUDGETS[0], defer: false });
       assert.ok(asked > 0 && compacted.passes.length > 0);
       assert.ok(compacted.passes.every(({ provisional }) => !provisional));
       assert.equal((await lcm.status("c")).provisional, 0);
@@ -122,7 +123,7 @@ for (const [what, fails] of [...said, ended[0]]) {
 test("without a better answer the first counts", async () => {
   const complete = [async () => ({ text: SAID, finish: "length" }), async () => "OK."];
   const work = async (lcm) => {
-    const { compacted } = await lcm.turn("c", messages, { budget: BUDGETS[0] });
+    const { compacted } = await lcm.turn("c", messages, { budget: BUDGETS[0], defer: false });
     // Cut off at the first level, and whole enough at the second.
     assert.ok(compacted.passes.every(({ level }) => level === "aggressive"), compacted);
   };

@@ -37,7 +37,7 @@ export interface Configuration {
   until_under_deadline_ms?: number | null;
   /**
    * When a turn compacts that does not say so: `deferred` leaves what can wait to `maintain`,
-   * `inline` compacts at once; absent: `inline`.
+   * `inline` compacts at once; absent: `deferred`. A context over the budget never waits.
    */
   turn_compaction?: TurnCompaction;
   /**

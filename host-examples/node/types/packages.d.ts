@@ -146,10 +146,12 @@ export interface CompactOptions {
   /** Most requests to complete at the same time. Default: 1. */
   requestsMax?: number;
   /**
-   * Time for which the requests are reserved for this caller, in milliseconds; absent: no
-   * reservation.
+   * Time for which other callers skip the requests, in milliseconds; 0: they do not. The answer or
+   * the end of the call ends the time. Default: 300,000.
    */
   leaseMs?: number;
+  /** Passes after which the call ends, also after a failure of the model; absent: no limit. */
+  passesMax?: number;
 }
 
 /** Options of `resummarize`. */
@@ -177,10 +179,12 @@ export interface ResummarizeOptions {
   /** Most requests to complete at the same time. Default: 1. */
   requestsMax?: number;
   /**
-   * Time for which the requests are reserved for this caller, in milliseconds; absent: no
-   * reservation.
+   * Time for which other callers skip the requests, in milliseconds; 0: they do not. The answer or
+   * the end of the call ends the time. Default: 300,000.
    */
   leaseMs?: number;
+  /** Passes after which the call ends, also after a failure of the model; absent: no limit. */
+  passesMax?: number;
   /** Provisional summaries to make again, with those that they are made from; absent: all. */
   summaryIds?: string[];
 }
@@ -216,8 +220,8 @@ export interface TurnOptions {
   /** Most requests to complete at the same time. Default: 1. */
   requestsMax?: number;
   /**
-   * Time for which the requests are reserved for this caller, in milliseconds; absent: no
-   * reservation.
+   * Time for which other callers skip the requests, in milliseconds; 0: they do not. The answer or
+   * the end of the call ends the time. Default: 300,000.
    */
   leaseMs?: number;
   /** Dialect of the messages. Default: `lcm`. */

@@ -53,6 +53,70 @@ class Maintain(unittest.TestCase):
         self.assertEqual(due["explanation"]["inputs"]["stored_tokens"], due["tokens"])
         self.assertEqual(asyncio.run(asynchronous()), (due, fits))
 
+    def test_a_handle_does_one_pass_of_what_the_turn_before_deferred(self):
+        with opened() as lcm:
+            budget = self.begin(lcm)
+            chat = lcm.conversation("c", budget=budget)
+            first = chat.turn(TURN)
+            self.assertEqual((first["deferred"], first["compacted"]), (True, None))
+            second = chat.turn(TURN)
+            self.assertTrue(second["deferred"])
+            self.assertEqual(len(second["compacted"]["passes"]), 1)
+            self.assertFalse(chat.turn(TURN, defer=False)["deferred"])
+
+    def test_a_handle_tells_of_the_failure_of_what_was_deferred(self):
+        with opened(complete=refusing) as lcm:
+            budget = self.begin(lcm)
+            chat = lcm.conversation("c", budget=budget)
+            self.assertIsNone(chat.turn(TURN)["failure"])
+            told = chat.turn(TURN)
+            self.assertEqual((told["failure"]["code"], told["receipt"]["ingested"]), ("auth", 0))
+
+    def test_a_handle_of_asyncio_does_in_the_background_what_was_deferred(self):
+        async def worked():
+            async with await opened_async() as lcm:
+                await lcm.append("c", TURN)
+                budget = int((await lcm.status("c"))["context"]["tokens"] * 1.25)
+                chat = lcm.conversation("c", budget=budget)
+                first = await chat.turn(TURN)
+                self.assertEqual((first["deferred"], first["compacted"]), (True, None))
+                await chat.settle()
+                self.assertFalse((await chat.evaluate())["due"])
+                next_turn = await chat.turn(TURN)
+                self.assertEqual((next_turn["deferred"], next_turn["failure"]), (False, None))
+                await chat.settle()
+
+        async def refused():
+            async with await opened_async(complete=refusing) as lcm:
+                await lcm.append("c", TURN)
+                budget = int((await lcm.status("c"))["context"]["tokens"] * 1.25)
+                chat = lcm.conversation("c", budget=budget)
+                self.assertIsNone((await chat.turn(TURN))["failure"])
+                await chat.settle()
+                told = await chat.turn(TURN)
+                self.assertEqual(told["failure"]["code"], "auth")
+                await chat.settle()
+                self.assertIsNone((await chat.turn(TURN))["failure"])
+
+        async def closed():
+            asked = []
+
+            async def complete(request):
+                asked.append(request)
+                await asyncio.sleep(0.01)
+                return "They spoke of work."
+
+            async with await opened_async(complete=complete) as lcm:
+                await lcm.append("c", TURN)
+                budget = int((await lcm.status("c"))["context"]["tokens"] * 1.25)
+                turn = await lcm.conversation("c", budget=budget).turn(TURN)
+                self.assertTrue(turn["deferred"])
+            return len(asked)
+
+        asyncio.run(worked())
+        asyncio.run(refused())
+        self.assertGreater(asyncio.run(closed()), 0, "`close` waits")
+
     def test_a_turn_leaves_for_later_what_can_wait(self):
         with opened() as lcm:
             budget = self.begin(lcm)

@@ -95,7 +95,7 @@ class Provisional(unittest.TestCase):
         is_failure = code is not None and code not in OF_A_REQUEST
         opening = lcm_engine.open("memory:", complete, clock=lambda: now[0], environment={})
         with opening as lcm:
-            turn = lcm.turn("c", MESSAGES, budget, **options)
+            turn = lcm.turn("c", MESSAGES, budget, defer=False, **options)
             self.assertEqual(turn["receipt"]["ingested"], len(MESSAGES))
             self.assertEqual((turn["failure"] or {}).get("code"), code)
             self.assertTrue(asked[0] == 1 if is_failure else asked[0] > 0, asked)
@@ -104,7 +104,9 @@ class Provisional(unittest.TestCase):
             before = asked[0]
             for minute in range(1, 5):
                 now[0] += MINUTE_MS
-                lcm.turn("c", [message(100 + minute)], budget, append_mode="new", **options)
+                lcm.turn(
+                    "c", [message(100 + minute)], budget, append_mode="new", defer=False, **options
+                )
                 if is_failure:
                     self.assertEqual(asked[0], before, f"after {minute} minutes")
 
@@ -134,7 +136,7 @@ class NextModel(unittest.TestCase):
             with self.subTest(what), lcm_engine.open(
                 "memory:", [fails, last], clock=lambda: NOW, environment={}
             ) as lcm:
-                done = lcm.turn("c", MESSAGES, BUDGETS[0])["compacted"]
+                done = lcm.turn("c", MESSAGES, BUDGETS[0], defer=False)["compacted"]
                 self.assertTrue(asked)
                 self.assertEqual({made["provisional"] for made in done["passes"]}, {False})
                 self.assertEqual(lcm.status("c")["provisional"], 0)
@@ -149,6 +151,6 @@ class NextModel(unittest.TestCase):
         with lcm_engine.open(
             "memory:", [cut, blank], clock=lambda: NOW, environment={}
         ) as lcm:
-            done = lcm.turn("c", MESSAGES, BUDGETS[0])["compacted"]
+            done = lcm.turn("c", MESSAGES, BUDGETS[0], defer=False)["compacted"]
             # Cut off at the first level, and whole enough at the second.
             self.assertEqual({made["level"] for made in done["passes"]}, {"aggressive"})

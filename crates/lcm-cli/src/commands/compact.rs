@@ -79,6 +79,7 @@ pub(crate) fn run(global: &Global, options: &Compact) -> Result<End> {
         model: options.model.clone(),
         observed_tokens: options.observed_tokens,
         requests_max: options.requests_max,
+        passes_max: None,
         // A person sees each refusal, so a refusal need not count for the breaker.
         counts_refusals: false,
         clock: session.clock,

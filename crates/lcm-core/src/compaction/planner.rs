@@ -78,9 +78,11 @@ pub(super) struct TaskSearch {
     clock: ClockReading,
     /// Whether the search skipped sources that are exhausted, see [`TaskAttempts::is_exhausted`].
     has_exhausted: bool,
-    /// Whether the search skipped a provisional summary because another caller leased it, or
+    /// Whether the search skipped sources that another caller leased.
+    has_leased: bool,
+    /// Whether the search skipped a provisional summary, because it is exhausted or leased, or
     /// because the sweep has made its most remakes.
-    pub(super) has_skipped_remake: bool,
+    has_skipped_remake: bool,
     /// Number of remakes that the sweep may still make.
     pub(super) remakes_left: usize,
     pub(super) scope: PlanScope,
@@ -94,14 +96,16 @@ impl TaskSearch {
         scope: PlanScope,
         clock: ClockReading,
     ) -> Self {
-        let (has_exhausted, has_skipped_remake) = (false, false);
-        Self { count, clock, has_exhausted, has_skipped_remake, remakes_left, scope }
+        let (has_exhausted, has_leased, has_skipped_remake) = (false, false, false);
+        Self { count, clock, has_exhausted, has_leased, has_skipped_remake, remakes_left, scope }
     }
 
     /// Returns whether sources with these attempts are skipped: they are exhausted or leased.
     fn skips_attempts(&mut self, attempts: &TaskAttempts) -> bool {
+        let is_leased = self.clock.is_ahead(attempts.lease_until);
         self.has_exhausted |= attempts.is_exhausted;
-        attempts.is_exhausted || self.clock.is_ahead(attempts.lease_until)
+        self.has_leased |= is_leased;
+        attempts.is_exhausted || is_leased
     }
 }
 
@@ -543,8 +547,8 @@ impl<'a> Planner<'a> {
     pub(super) fn decide_end(&self, search: &TaskSearch, sweep: &SweepToken) -> PlanDecision {
         let PlannerInput { head, goal, .. } = &self.input;
         let is_over = goal.is_over(head.context.tokens);
-        if search.has_skipped_remake && !is_over {
-            let is_limit = search.remakes_left == 0;
+        if search.has_leased || (search.has_skipped_remake && !is_over) {
+            let is_limit = search.remakes_left == 0 && !search.has_leased;
             let reason = if is_limit { reason::PASS_LIMIT } else { reason::CONFLICT };
             return PlanDecision::end_with(PlanStatus::Stopped, reason);
         }

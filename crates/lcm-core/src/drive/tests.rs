@@ -393,15 +393,29 @@ fn a_refused_key_fails_the_task_and_is_counted_unless_asked_otherwise() {
     let mut task = compacting("compact");
     task["counts_refusals"] = json!(false);
     let complete = stepped(&begun(&task), &needs("s", 1));
-    let end = stepped(&complete, &json!({"answers": [failed("policy")]}));
+    let end = stepped_back(&complete, &json!({"answers": [failed("policy")]}), &[0]);
     assert_eq!(end["do"], "fail");
+}
+
+/// Advances by an event after which the requests at these places are given back.
+fn stepped_back(previous: &Value, event: &Value, places: &[u64]) -> Value {
+    let mut next = stepped(previous, event);
+    for place in places {
+        assert_eq!((&next["call"], &next["request"]), (&json!("compaction.apply"), &json!(place)));
+        let failed = &next["arguments"]["answer"]["failed"];
+        assert_eq!(failed["message"], "the task ended before the answer");
+        assert!(next["arguments"]["options"]["fallback_over_tokens"].is_null());
+        next = stepped(&next, &outcome("refused", "model-unavailable", 900, 900));
+    }
+    next
 }
 
 #[test]
 fn whoever_stops_gets_what_was_done() {
     let complete = stepped(&begun(&compacting("compact")), &needs("s", 2));
-    let apply = stepped(&complete, &json!({"answers": [{}, {"done": true}]}));
+    let apply = stepped_back(&complete, &json!({"answers": [{}, {"done": true}]}), &[0]);
     assert_eq!(apply["request"], 1, "what is paid for is applied");
+    assert!(apply["arguments"]["answer"].is_null());
     let evaluate = stepped(&apply, &outcome("committed", "", 900, 800));
     assert_eq!(evaluate["call"], "compaction.evaluate");
     let done = stepped(&evaluate, &decision(true, false));
@@ -409,7 +423,31 @@ fn whoever_stops_gets_what_was_done() {
         (&done["result"]["reason"], &done["result"]["status"]),
         (&json!("cancelled"), &json!("partial"))
     );
-    let evaluate = stepped(&complete, &json!({"stopped": true}));
+    let evaluate = stepped_back(&complete, &json!({"stopped": true}), &[0, 1]);
+    assert_eq!(evaluate["call"], "compaction.evaluate");
+    let mut task = compacting("compact");
+    task["lease_ms"] = json!(0);
+    let plan = begun(&task);
+    assert_eq!(plan["arguments"]["options"]["lease_ms"], 0);
+    let evaluate = stepped(&stepped(&plan, &needs("s", 2)), &json!({"stopped": true}));
+    assert_eq!(evaluate["call"], "compaction.evaluate", "nothing is given back without a lease");
+}
+
+#[test]
+fn a_task_ends_after_its_most_passes() {
+    let mut task = compacting("maintain");
+    task["passes_max"] = json!(1);
+    let plan = stepped(&begun(&task), &debt(true, &json!({"failures": 0})));
+    assert_eq!(plan["arguments"]["options"]["lease_ms"], 300_000);
+    let complete = stepped(&plan, &needs("s", 1));
+    let apply = stepped(&complete, &json!({"answers": [{"done": true}]}));
+    let evaluate = stepped(&apply, &outcome("committed", "", 900, 800));
+    assert_eq!(evaluate["call"], "compaction.evaluate");
+    let tell = stepped(&evaluate, &decision(true, false));
+    assert!(tell["arguments"]["arguments_json"].as_str().unwrap().contains("pass-limit"));
+    // A failure of the model is enough, too: another request would fail as this one did.
+    let apply = stepped(&complete, &json!({"answers": [failed("timeout")]}));
+    let evaluate = stepped(&apply, &outcome("refused", "model-unavailable", 900, 900));
     assert_eq!(evaluate["call"], "compaction.evaluate");
 }
 

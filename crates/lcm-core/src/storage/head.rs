@@ -492,7 +492,7 @@ pub(crate) enum JournalAction {
     Stage { sha256: [u8; 32], offset: u64 },
     /// Replaced sources by their summary; `before` is the earlier context root.
     Compact { summary: [u8; 8], made: SummaryProvenance, before: Context },
-    /// Rejected an answer and counted its tokens.
+    /// Rejected an answer and counted its tokens, or ended a lease without an answer.
     Reject { sources: [u8; 16] },
     /// Counted the tokens of an answer whose sources had left the context.
     Stale { sources: [u8; 16] },

@@ -43,7 +43,7 @@ pub struct Configuration {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_under_deadline_ms: Option<u32>,
     /// When a turn compacts that does not say so: `deferred` leaves what can wait to `maintain`,
-    /// `inline` compacts at once; absent: `inline`.
+    /// `inline` compacts at once; absent: `deferred`. A context over the budget never waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_compaction: Option<TurnCompaction>,
     /// Source tokens at which a leaf is full; a call group is not split, so a leaf can have more.

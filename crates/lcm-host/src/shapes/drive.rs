@@ -152,10 +152,15 @@ pub struct CompactTask {
     /// Most requests to complete at the same time; 0 counts as 1. Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests_max: Option<u32>,
-    /// Time for which the requests are reserved for this caller, in milliseconds; absent: no
-    /// reservation. Default: `null`.
+    /// Time for which other callers skip the requests, in milliseconds; 0: they do not. The answer
+    /// or the end of the task ends the time. Default: 300,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lease_ms: Option<u32>,
+    #[serde(deserialize_with = "super::read_nullable")]
+    pub lease_ms: Option<Option<u32>>,
+    /// Passes after which the task ends, also after a failure of the model; absent: no limit.
+    /// Default: `null`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passes_max: Option<u32>,
     /// Model whose provider counts the tokens of the other members, after a report by `calibrate`;
     /// absent: they are estimated tokens. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -201,10 +206,15 @@ pub struct MaintainTask {
     /// Most requests to complete at the same time; 0 counts as 1. Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests_max: Option<u32>,
-    /// Time for which the requests are reserved for this caller, in milliseconds; absent: no
-    /// reservation. Default: `null`.
+    /// Time for which other callers skip the requests, in milliseconds; 0: they do not. The answer
+    /// or the end of the task ends the time. Default: 300,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lease_ms: Option<u32>,
+    #[serde(deserialize_with = "super::read_nullable")]
+    pub lease_ms: Option<Option<u32>>,
+    /// Passes after which the task ends, also after a failure of the model; absent: no limit.
+    /// Default: `null`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passes_max: Option<u32>,
     /// Model whose provider counts the tokens of the other members, after a report by `calibrate`;
     /// absent: they are estimated tokens. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -245,10 +255,15 @@ pub struct TurnTask {
     /// Most requests to complete at the same time; 0 counts as 1. Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests_max: Option<u32>,
-    /// Time for which the requests are reserved for this caller, in milliseconds; absent: no
-    /// reservation. Default: `null`.
+    /// Time for which other callers skip the requests, in milliseconds; 0: they do not. The answer
+    /// or the end of the task ends the time. Default: 300,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lease_ms: Option<u32>,
+    #[serde(deserialize_with = "super::read_nullable")]
+    pub lease_ms: Option<Option<u32>>,
+    /// Passes after which the task ends, also after a failure of the model; absent: no limit.
+    /// Default: `null`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passes_max: Option<u32>,
     /// Model whose provider counts the tokens of the other members, after a report by `calibrate`;
     /// absent: they are estimated tokens. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -292,10 +307,15 @@ pub struct ResummarizeTask {
     /// Most requests to complete at the same time; 0 counts as 1. Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests_max: Option<u32>,
-    /// Time for which the requests are reserved for this caller, in milliseconds; absent: no
-    /// reservation. Default: `null`.
+    /// Time for which other callers skip the requests, in milliseconds; 0: they do not. The answer
+    /// or the end of the task ends the time. Default: 300,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lease_ms: Option<u32>,
+    #[serde(deserialize_with = "super::read_nullable")]
+    pub lease_ms: Option<Option<u32>>,
+    /// Passes after which the task ends, also after a failure of the model; absent: no limit.
+    /// Default: `null`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passes_max: Option<u32>,
     /// Model whose provider counts the tokens of the other members, after a report by `calibrate`;
     /// absent: they are estimated tokens. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

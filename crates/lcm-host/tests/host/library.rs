@@ -423,3 +423,23 @@ fn what_can_wait_is_left_for_maintenance_of_the_conversation() {
     let maintained = chat.maintain().unwrap();
     assert!(maintained.debt.is_none() && maintained.compacted.is_some(), "{maintained:?}");
 }
+
+#[test]
+fn a_turn_does_one_pass_of_what_the_turn_before_deferred() {
+    let lcm = Lcm::builder().open_with(&component()).unwrap();
+    let messages = transcript(44, 90);
+    let tokens = {
+        let chat = lcm.conversation("measure", 100_000).clock(NOW);
+        chat.turn(&messages[..40]).unwrap();
+        chat.compact().unwrap().tokens_before
+    };
+    // Over the threshold of three quarters, not over the budget.
+    let chat = lcm.conversation("c", tokens * 5 / 4).clock(NOW);
+    let first = chat.turn(&messages[..40]).unwrap();
+    assert!(first.deferred && first.compacted.is_none(), "{first:?}");
+    let second = chat.turn(&messages[40..42]).unwrap();
+    let passes = second.compacted.unwrap().passes;
+    assert_eq!((passes.len(), second.deferred), (1, true), "{passes:?}");
+    let inline = chat.clone().defer(false).turn(&messages[42..]).unwrap();
+    assert!(!inline.deferred, "{inline:?}");
+}

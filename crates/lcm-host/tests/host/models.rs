@@ -9,7 +9,7 @@ use lcm_host::{
     Cancel, Clock, Code, CompactOptions, CompactReport, CompactStatus, IngestOptions, Lcm,
     MaintainReport, Result, TurnOptions,
     completion::{Chain, CompletionProvider},
-    store::Memory,
+    store::{Memory, Sqlite},
     types::{
         Completion, CompletionError, CompletionErrorCode, CompletionRequest, CompletionResult,
         Dialect, Finish,
@@ -17,7 +17,10 @@ use lcm_host::{
     work::{self, ApplyOptions, Mode},
 };
 
-use crate::engine::{NOW, component, ingest, open, stored, transcript};
+use crate::{
+    Folder,
+    engine::{NOW, component, ingest, open, stored, transcript},
+};
 
 fn lcm_with(provider: impl CompletionProvider + 'static) -> Lcm {
     let chain = Chain::new(vec![Arc::new(provider)]).with_retries(0);
@@ -35,6 +38,10 @@ fn turn_options(budget: u32) -> TurnOptions {
 
 fn digest(lcm: &Lcm) -> String {
     lcm.digest_all(false, &Cancel::default()).unwrap()
+}
+
+fn logical(lcm: &Lcm) -> String {
+    lcm.digest_all(true, &Cancel::default()).unwrap()
 }
 
 fn answer(text: &str) -> CompletionResult {
@@ -141,16 +148,18 @@ fn a_refusal_ends_it_at_once_and_leaves_the_bytes_that_plan_and_apply_leave() {
         for lcm in [&lcm, &by_hand] {
             ingest(lcm, &transcript(120, 60));
         }
-        let logical = |lcm: &Lcm| lcm.digest_all(true, &Cancel::default()).unwrap();
-        let (before, logical_before) = (digest(&lcm), logical(&lcm));
+        let logical_before = logical(&lcm);
         let untold = CompactOptions { counts_refusals: false, ..CompactOptions::new(4_000, NOW) };
-        lcm.compact("c", &untold, &Cancel::default(), &mut |_| ()).unwrap_err();
-        assert_eq!(digest(&lcm), before, "nobody was told");
+        for lcm in [&lcm, &by_hand] {
+            lcm.compact("c", &untold, &Cancel::default(), &mut |_| ()).unwrap_err();
+        }
+        let before = digest(&lcm);
 
         let error = compact(&lcm, 4_000).unwrap_err();
         assert_eq!(error.code, Code::CompletionFailed);
         assert!(error.message.ends_with("out of order"), "{error}");
-        let plan = by_hand.plan("c", 4_000, &plan_options(), NOW.now_ms()).unwrap();
+        let leased = work::Options { lease_ms: 300_000, ..plan_options() };
+        let plan = by_hand.plan("c", 4_000, &leased, NOW.now_ms()).unwrap();
         let [request] = plan.requests.as_slice() else { panic!("{plan:?}") };
         let refused = failing(code).complete(request, &Cancel::default());
         let apply = ApplyOptions { fallback_over_tokens: None, extra_json: None };
@@ -197,17 +206,17 @@ fn what_the_host_adds_counts_when_it_is_reported_until_a_summary_was_made() {
 }
 
 #[test]
-fn without_a_model_nothing_is_written_while_the_context_fits() {
+fn without_a_model_no_summary_is_written_while_the_context_fits() {
     let lcm = lcm_with(failing(CompletionErrorCode::Unavailable));
     ingest(&lcm, &transcript(40, 60));
-    let before = digest(&lcm);
+    let before = logical(&lcm);
     // Over the threshold of three quarters, not over the budget.
     let tokens = compact(&lcm, 1_000_000).unwrap().tokens_before;
     let report = compact(&lcm, tokens + 10).unwrap();
     assert_eq!(report.status, CompactStatus::ModelUnavailable, "{report:?}");
     assert_eq!(report.reason, "model-unavailable");
     assert!(report.passes.is_empty());
-    assert_eq!(digest(&lcm), before);
+    assert_eq!(logical(&lcm), before);
 }
 
 #[test]
@@ -260,6 +269,53 @@ fn parallel_answers_are_applied_in_the_order_of_their_requests() {
         (digest(&lcm), report.status)
     };
     assert_eq!(run(3), run(3), "threads must not change what is stored");
+}
+
+/// Returns a model that counts its answers and takes its time for each.
+fn slow_model(asked: &Arc<AtomicU32>) -> impl Fn(&CompletionRequest) -> CompletionResult + use<> {
+    let asked = Arc::clone(asked);
+    move |_: &CompletionRequest| {
+        asked.fetch_add(1, Ordering::SeqCst);
+        std::thread::sleep(std::time::Duration::from_millis(30));
+        answer("They said the same word again and again.")
+    }
+}
+
+#[test]
+fn several_processes_ask_a_model_once_for_each_summary() {
+    let folder = Folder::new();
+    let path = folder.path("agent.lcm.db");
+    let asked = Arc::new(AtomicU32::new(0));
+    let open = || {
+        let store = Sqlite::open(&path).unwrap();
+        let chain = Chain::new(vec![Arc::new(slow_model(&asked))]);
+        Lcm::new(&component(), Box::new(store), Arc::new(chain))
+    };
+    ingest(&open(), &transcript(400, 60));
+    let reports: Vec<_> = std::thread::scope(|scope| {
+        let compacting: Vec<_> =
+            (0..3).map(|_| scope.spawn(|| compact(&open(), 6_000).unwrap())).collect();
+        compacting.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    let made: usize = reports.iter().map(|report| report.passes.len()).sum();
+    assert!(made >= 5, "{reports:?}");
+    assert_eq!(asked.load(Ordering::SeqCst), u32::try_from(made).unwrap(), "{reports:?}");
+    assert!(open().check_all("c", &Cancel::default()).unwrap().ok);
+}
+
+#[test]
+fn what_a_task_leased_is_free_again_after_its_end() {
+    let cancel = Cancel::default();
+    let stopping = cancel.clone();
+    let lcm = lcm_with(move |_: &CompletionRequest| {
+        stopping.cancel();
+        answer("An answer that comes after the end.")
+    });
+    ingest(&lcm, &transcript(120, 60));
+    let options = CompactOptions { requests_max: 2, ..CompactOptions::new(4_000, NOW) };
+    lcm.compact("c", &options, &cancel, &mut |_| {}).unwrap_err();
+    let plan = lcm.plan("c", 4_000, &plan_options(), NOW.now_ms()).unwrap();
+    assert_eq!(plan.requests.len(), 1, "nothing is leased any more: {plan:?}");
 }
 
 #[test]

@@ -77,7 +77,7 @@ fn lead_life(what: &str, budget: u32, fails: Model, is_failure: bool) {
         .unwrap();
     let asked = || state.lock().unwrap().1;
     let mut now = START;
-    let chat = |now| lcm.conversation("c", budget).clock(Clock::Fixed(now));
+    let chat = |now| lcm.conversation("c", budget).clock(Clock::Fixed(now)).defer(false);
     let turn = chat(now).turn(&build_messages()).unwrap();
     assert_eq!(turn.ingested.ingested, 40, "{what}");
     let before = asked();
@@ -130,7 +130,7 @@ fn the_next_model_is_asked_after_an_answer_that_says_nothing_or_was_cut_off() {
             .model(|_: &CompletionRequest| complete_with(SAID, Finish::Stop))
             .open_with(&component())
             .unwrap();
-        let chat = lcm.conversation("c", BUDGETS[0]).clock(Clock::Fixed(START));
+        let chat = lcm.conversation("c", BUDGETS[0]).clock(Clock::Fixed(START)).defer(false);
         let made = chat.turn(&build_messages()).unwrap().compacted.unwrap().passes;
         assert!(!made.is_empty() && made.iter().all(|pass| !pass.provisional), "{text}");
         assert!(made.iter().all(|pass| pass.level == "normal"), "{text}");

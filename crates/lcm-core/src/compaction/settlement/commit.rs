@@ -55,9 +55,14 @@ impl TaskSettlement<'_> {
             let breaker = breaker.with_failure(self.call.now, self.call.config);
             changes.replace_record(&self.breaker, &breaker)?;
         }
-        match self.rejected_attempts.take() {
-            // `run` rejected answers before the model failed; their tokens must be counted.
-            Some(attempts) => self.commit_attempts(session, &attempts, changes)?,
+        // `run` rejected answers before the model failed; their tokens must be counted.
+        let rejected = self.rejected_attempts.take();
+        let leased = || self.attempts.clone().filter(|known| known.lease_until > 0);
+        match rejected.or_else(leased) {
+            Some(known) => {
+                let attempts = TaskAttempts { lease_until: 0, ..known };
+                self.commit_attempts(session, &attempts, changes)?;
+            }
             None if !changes.is_empty() => session.commit_changes(&changes)?,
             None => {}
         }
@@ -99,7 +104,8 @@ impl TaskSettlement<'_> {
         Ok(outcome)
     }
 
-    /// Commits the attempts after an answer that became no summary, together with `changes`.
+    /// Commits the attempts after an answer that became no summary, or without an answer, together
+    /// with `changes`.
     pub(super) fn commit_attempts(
         self,
         session: &mut StoreSession<'_>,
@@ -107,7 +113,12 @@ impl TaskSettlement<'_> {
         mut changes: Changes,
     ) -> Result<()> {
         let sources = self.task.sources_hash;
-        changes.write_record(&TaskAttempts::key(self.call.keys, &sources), attempts)?;
+        let key = TaskAttempts::key(self.call.keys, &sources);
+        if attempts.is_first() {
+            changes.delete_record(&key);
+        } else {
+            changes.write_record(&key, attempts)?;
+        }
         let act = JournalAction::Reject { sources };
         self.loaded.commit_changes(session, self.call, act, changes)?;
         Ok(())
@@ -120,8 +131,9 @@ impl TaskSettlement<'_> {
     /// `conflict`: another call committed first; errors of the store.
     pub(crate) fn commit_pause(mut self, session: &mut StoreSession<'_>) -> Result<ApplyOutcome> {
         let outcome = self.build_outcome(ApplyStatus::Refused, reason::SPEND_LIMIT, None);
-        let attempts = self.rejected_attempts.take().or_else(|| self.attempts.clone());
-        self.commit_attempts(session, &attempts.unwrap_or_default(), Changes::default())?;
+        let known = self.rejected_attempts.take().or_else(|| self.attempts.clone());
+        let attempts = TaskAttempts { lease_until: 0, ..known.unwrap_or_default() };
+        self.commit_attempts(session, &attempts, Changes::default())?;
         Ok(outcome)
     }
 

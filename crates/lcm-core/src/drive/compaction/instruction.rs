@@ -8,7 +8,7 @@ use crate::compaction::{build_decision_option, reason};
 use lcm_text::{base::json::JsonWriter, types::api::Timestamp};
 
 use super::super::{
-    event::{STAND_IN, UNASKED},
+    event::{CallFailure, MISSING, STAND_IN, UNASKED},
     instruction::{self, DriveInstruction},
 };
 use super::{CompactionPhase, CompactionProgress, CompactionTask, CompactionTaskKind};
@@ -70,9 +70,7 @@ impl CompactionProgress {
             options.add_text("extra_json", &extra);
         }
         options.add_flag("force", task.force && !is_end);
-        if let Some(lease_ms) = task.lease_ms {
-            options.add_number("lease_ms", lease_ms.into());
-        }
+        options.add_number("lease_ms", task.lease_ms.into());
         if let Some(mode) = &task.mode {
             options.add_text("mode", mode);
         }
@@ -114,9 +112,19 @@ impl CompactionProgress {
 
     fn build_apply(&self, task: &CompactionTask, now: Timestamp) -> DriveInstruction {
         let mut arguments = JsonWriter::new_object();
-        if self.answer_state(self.place) == UNASKED {
+        let given_back = CallFailure {
+            code: "other".into(),
+            message: "the task ended before the answer".into(),
+            number: None,
+        };
+        let failed = match self.answer_state(self.place) {
+            UNASKED => Some(&self.exhausted),
+            MISSING => Some(&given_back),
+            _ => None,
+        };
+        if let Some(failed) = failed {
             let mut answer = JsonWriter::new_object();
-            answer.add_object("failed", instruction::build_completion_failure(&self.exhausted));
+            answer.add_object("failed", instruction::build_completion_failure(failed));
             arguments.add_object("answer", answer);
         }
         arguments.add_text("conversation", &task.conversation);

@@ -170,7 +170,7 @@ impl CompactionProgress {
             deadline_at: deadline_ms.map_or(Timestamp::MAX, |ms| now.saturating_add(ms.into())),
             is_late: false,
             defers: task.kind == CompactionTaskKind::Turn
-                && task.defer.unwrap_or(config.turn_compaction == Some(TurnCompaction::Deferred)),
+                && task.defer.unwrap_or(config.turn_compaction != Some(TurnCompaction::Inline)),
             end: CompactionEnd::Stopped,
             reason: String::new(),
             result: String::new(),
@@ -365,12 +365,12 @@ impl CompactionProgress {
                 fields.reject_field("requests", "1 to 64 requests");
             }
             self.empty_plans = 0;
+            self.answers = alloc::vec![UNASKED; requests.min(REQUESTS_MAX)];
+            self.ask(0, int::to_u64(requests));
             if task.force && self.completions >= FORCED_COMPLETIONS_MAX {
                 self.finish(task, CompactionEnd::Stopped, reason::COMPLETION_LIMIT);
                 return;
             }
-            self.answers = alloc::vec![UNASKED; requests.min(REQUESTS_MAX)];
-            self.ask(0, int::to_u64(requests));
             for request in listed {
                 self.add_asked_event(task, json::slice_span(json, request.span), reply);
             }
@@ -435,11 +435,13 @@ impl CompactionProgress {
     }
 
     /// Continues with the first answer from `from` on. After the last answer, plans again, or ends
-    /// a stopped task. A refusal by a model ends the passes unless `apply` is told of refusals.
+    /// a stopped task. A refusal by a model ends the passes unless `apply` is told of refusals. A
+    /// request without an answer is given back, so that its lease ends.
     fn apply_from(&mut self, task: &CompactionTask, from: u64) {
         self.place = from;
         let end = int::to_u64(self.answers.len());
-        while self.place < end && self.answer_state(self.place) == MISSING {
+        let skips = task.lease_ms == 0;
+        while skips && self.place < end && self.answer_state(self.place) == MISSING {
             self.place += 1;
         }
         let refusal = match self.answer_state(self.place) {
@@ -450,10 +452,15 @@ impl CompactionProgress {
         if self.place >= end {
             self.answers.clear();
             self.phase = CompactionPhase::Plan;
-            if self.is_stopped {
+            let is_enough = |most| self.passes >= u64::from(most) || self.failure.is_some();
+            if !self.reason.is_empty() {
+                self.end_passes(task);
+            } else if self.is_stopped {
                 self.finish(task, CompactionEnd::Cancelled, reason::CANCELLED);
             } else if self.is_late {
                 self.finish(task, CompactionEnd::Stopped, reason::DEADLINE);
+            } else if task.passes_max.is_some_and(is_enough) {
+                self.finish(task, CompactionEnd::Stopped, reason::PASS_LIMIT);
             }
         } else if refusal.is_empty() || task.counts_refusals {
             self.phase = CompactionPhase::Apply;
@@ -496,10 +503,21 @@ impl CompactionProgress {
             self.is_served |= self.is_without_model();
         }
         match applied {
-            3 if why.starts_with("model-") => self.finish(task, CompactionEnd::Refused, &why),
-            1 if next.is_some() && !self.is_stopped && !self.is_late => {
+            _ if self.answer_state(self.place) == MISSING => {
+                self.apply_from(task, self.place.saturating_add(1));
+            }
+            3 if why.starts_with("model-") => {
+                self.place = self.place.saturating_add(1);
+                self.finish(task, CompactionEnd::Refused, &why);
+            }
+            1 if next.is_some() => {
+                let is_over = self.is_stopped || self.is_late;
                 if let Some(state) = self.answers.get_mut(int::to_usize(self.place)) {
-                    *state = UNASKED;
+                    *state = if is_over { MISSING } else { UNASKED };
+                }
+                if is_over {
+                    self.apply_from(task, self.place);
+                    return;
                 }
                 self.ask(self.place, 1);
                 if let Some((request, _)) = &next {
@@ -516,11 +534,18 @@ impl CompactionProgress {
         state == UNASKED || is_exhausted(state)
     }
 
-    /// Ends the passes with a reason; `evaluate` is called next. If a model refused its key or the
-    /// content, the task fails instead, or for `maintain` records the failure.
+    /// Ends the passes with a reason. The requests that are left are given back first.
     fn finish(&mut self, task: &CompactionTask, kind: CompactionEnd, why: &str) {
-        self.answers.clear();
-        (self.end, self.reason, self.phase) = (kind, why.into(), CompactionPhase::Evaluate);
+        (self.end, self.reason) = (kind, why.into());
+        self.answers.iter_mut().skip(int::to_usize(self.place)).for_each(|left| *left = MISSING);
+        self.apply_from(task, self.place);
+    }
+
+    /// Continues after the passes with `evaluate`. If a model refused its key or the content, the
+    /// task fails instead, or for `maintain` records the failure.
+    fn end_passes(&mut self, task: &CompactionTask) {
+        self.phase = CompactionPhase::Evaluate;
+        let why = self.reason.as_str();
         let is_refusal = why == reason::MODEL_AUTH || why == reason::MODEL_POLICY;
         if !is_refusal || !self.failure.is_some() {
             return;

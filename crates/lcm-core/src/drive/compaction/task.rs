@@ -7,6 +7,11 @@ use alloc::{string::String, vec::Vec};
 use crate::compaction::build_model_option;
 use lcm_text::base::json::{JsonFields, JsonWriter};
 
+/// Milliseconds for which a task leases its requests by default: a request that is tried three
+/// times for a minute each, with the pauses between, is answered by then. A process that ends
+/// before keeps the others from its requests for so long.
+const LEASE_MS: u32 = 300_000;
+
 /// The members of a compaction task.
 pub(in crate::drive) struct CompactionTask {
     pub(super) kind: CompactionTaskKind,
@@ -17,7 +22,10 @@ pub(in crate::drive) struct CompactionTask {
     pub(super) target: Option<u32>,
     pub(super) observed_tokens: Option<u32>,
     pub(super) requests_max: u32,
-    pub(super) lease_ms: Option<u32>,
+    /// Time for which other plans skip the requests, in milliseconds; 0: they do not.
+    pub(super) lease_ms: u32,
+    /// Number of passes after which no further plan is completed; `None`: no limit.
+    pub(super) passes_max: Option<u32>,
     pub(super) model: Option<String>,
     pub(super) extra_json: Option<String>,
     /// Whether `apply` is told that a model refused its key or the content.
@@ -58,7 +66,8 @@ impl CompactionTask {
             target: fields.take_optional_u32("target"),
             observed_tokens: fields.take_optional_u32("observed_tokens"),
             requests_max: fields.take_optional_u32("requests_max").unwrap_or(1),
-            lease_ms: fields.take_optional_u32("lease_ms"),
+            lease_ms: fields.take_optional_u32("lease_ms").unwrap_or(LEASE_MS),
+            passes_max: fields.take_optional_u32("passes_max"),
             model: fields.take_optional_text("model"),
             extra_json: fields.take_optional_text("extra_json"),
             counts_refusals: fields.take_optional_flag("counts_refusals").unwrap_or(true),

@@ -55,6 +55,11 @@ impl TaskAttempts {
         RecordKey::new(keys.attempt_key(sources))
     }
 
+    /// Returns whether there was no answer so far, and no lease: a record would say nothing.
+    pub(crate) fn is_first(&self) -> bool {
+        self.attempt == 1 && self.tokens == 0 && !self.is_exhausted && self.lease_until == 0
+    }
+
     /// Returns the level of the next attempt.
     pub(crate) fn completion_level(&self) -> Level {
         self.level.into()

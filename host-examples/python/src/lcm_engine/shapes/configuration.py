@@ -44,7 +44,8 @@ class Configuration(TypedDict):
     """The same bound for the mode `until-under`. Default: `None`."""
     turn_compaction: NotRequired[TurnCompaction]
     """When a turn compacts that does not say so: `deferred` leaves what can wait to
-    `maintain`, `inline` compacts at once; absent: `inline`.
+    `maintain`, `inline` compacts at once; absent: `deferred`. A context over the
+    budget never waits.
     """
     leaf_chunk_tokens_max: NotRequired[int]
     """Source tokens at which a leaf is full; a call group is not split, so a leaf can

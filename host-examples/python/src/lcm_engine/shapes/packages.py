@@ -140,8 +140,12 @@ class CompactOptions(TypedDict):
     requests_max: NotRequired[int]
     """Most requests to complete at the same time. Default: 1."""
     lease_ms: NotRequired[int]
-    """Time for which the requests are reserved for this caller, in milliseconds; absent:
-    no reservation.
+    """Time for which other callers skip the requests, in milliseconds; 0: they do not.
+    The answer or the end of the call ends the time. Default: 300,000.
+    """
+    passes_max: NotRequired[int]
+    """Passes after which the call ends, also after a failure of the model; absent: no
+    limit.
     """
 
 
@@ -167,8 +171,12 @@ class ResummarizeOptions(TypedDict):
     requests_max: NotRequired[int]
     """Most requests to complete at the same time. Default: 1."""
     lease_ms: NotRequired[int]
-    """Time for which the requests are reserved for this caller, in milliseconds; absent:
-    no reservation.
+    """Time for which other callers skip the requests, in milliseconds; 0: they do not.
+    The answer or the end of the call ends the time. Default: 300,000.
+    """
+    passes_max: NotRequired[int]
+    """Passes after which the call ends, also after a failure of the model; absent: no
+    limit.
     """
     summary_ids: NotRequired[list[str]]
     """Provisional summaries to make again, with those that they are made from; absent:
@@ -204,8 +212,8 @@ class TurnOptions(TypedDict):
     requests_max: NotRequired[int]
     """Most requests to complete at the same time. Default: 1."""
     lease_ms: NotRequired[int]
-    """Time for which the requests are reserved for this caller, in milliseconds; absent:
-    no reservation.
+    """Time for which other callers skip the requests, in milliseconds; 0: they do not.
+    The answer or the end of the call ends the time. Default: 300,000.
     """
     dialect: NotRequired[ReadDialect]
     """Dialect of the messages. Default: `lcm`."""

@@ -53,7 +53,7 @@ class Compacting(Opened):
         requests_max: int = 1,
         retries: int | None = None,
         timeout_ms: int | None = None,
-        lease_ms: int = 0,
+        lease_ms: int = 300_000,
         defer: bool | None = None,
         now: int | None = None,
     ) -> Flow[TurnReport]:
@@ -61,7 +61,8 @@ class Compacting(Opened):
 
         A call with an invalid argument stores nothing. After the append a failure is `failure`
         beside the receipt. `append_mode` and `repeat` are options of `append`. `defer`: compaction
-        that can wait is left for `maintain`; None: as configured.
+        that can wait is left for `maintain`; None: as `turn_compaction` is configured, by default
+        `deferred`. The handle of a conversation maintains: `lcm.conversation`.
 
         ```python
         turn = lcm.turn("chat", [{"role": "user", "content": "What failed?"}], budget=8_000)
@@ -135,13 +136,16 @@ class Compacting(Opened):
         requests_max: int = 1,
         retries: int | None = None,
         timeout_ms: int | None = None,
-        lease_ms: int = 0,
+        lease_ms: int = 300_000,
+        passes_max: int | None = None,
         now: int | None = None,
     ) -> Flow[CompactReport]:
         """Summarises messages and summaries, pass by pass, until no compaction is due.
 
         `requests_max`: most completions at the same time. `retries` and `timeout_ms`: by default
-        as for `open`. `lease_ms`: time for which no other compaction gets the same requests.
+        as for `open`. `lease_ms`: time for which no other compaction gets the same requests, by
+        default 5 minutes; the end of the call ends it. `passes_max`: passes after which the call
+        ends, also after a failure of the model; None: no limit.
 
         ```python
         done = lcm.compact("chat", budget=2_000)
@@ -156,6 +160,7 @@ class Compacting(Opened):
             "model": model,
             "requests_max": requests_max,
             "lease_ms": lease_ms,
+            "passes_max": passes_max,
         }
         work = self._work(conversation, budget, options, now, retries, timeout_ms)
         return compaction.compact(work)
@@ -171,7 +176,8 @@ class Compacting(Opened):
         requests_max: int = 1,
         retries: int | None = None,
         timeout_ms: int | None = None,
-        lease_ms: int = 0,
+        lease_ms: int = 300_000,
+        passes_max: int | None = None,
         now: int | None = None,
     ) -> Flow[MaintainReport]:
         """Does deferred compaction when the engine says that it is time to compact.
@@ -189,6 +195,7 @@ class Compacting(Opened):
             "model": model,
             "requests_max": requests_max,
             "lease_ms": lease_ms,
+            "passes_max": passes_max,
         }
         work = self._work(conversation, budget, options, now, retries, timeout_ms)
         return compaction.maintain(work)
@@ -205,7 +212,8 @@ class Compacting(Opened):
         requests_max: int = 1,
         retries: int | None = None,
         timeout_ms: int | None = None,
-        lease_ms: int = 0,
+        lease_ms: int = 300_000,
+        passes_max: int | None = None,
         now: int | None = None,
     ) -> Flow[CompactReport]:
         """Makes provisional summaries again, even if the model was asked for them in vain before.
@@ -223,6 +231,7 @@ class Compacting(Opened):
             "model": model,
             "requests_max": requests_max,
             "lease_ms": lease_ms,
+            "passes_max": passes_max,
             "summary_ids": None if summary_ids is None else list(summary_ids),
         }
         work = self._work(conversation, budget, options, now, retries, timeout_ms)

@@ -2,11 +2,13 @@
 
 In: the verbs of an open store. Out: methods of `Conversation` and `AsyncConversation`, which call
 the verb of the same name. A handle belongs to one caller: it keeps `seq_seen` of its newest receipt
-and hands it over with the next list.
+and hands it over with the next list. It does the compaction that a turn deferred: a handle of
+asyncio in the background, the other one pass in each later turn.
 """
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
@@ -65,7 +67,10 @@ class Bound:
                 for name in self._settings
                 if name in handle.settings and name not in given
             }
-            return handle._follow(self._name, method(*first, *args, **kwargs, **settings))
+            answer = method(*first, *args, **kwargs, **settings)
+            if self._name == "turn":
+                return handle._follow_turn(answer, given | settings)
+            return handle._follow(self._name, answer)
 
         _call.__name__, _call.__doc__ = self._name, method.__doc__
         # What `help` and editors show: the verb without what the handle gives first.
@@ -175,6 +180,14 @@ class Handle:
     async def _follow_awaited(self, name: str, answer: Awaitable[Any]) -> Any:
         return self._follow(name, await answer)
 
+    def _follow_turn(self, answer: Any, given: dict[str, Any]) -> Any:
+        """Follows a turn of these arguments and does what it deferred."""
+        raise NotImplementedError
+
+    def _verb(self, name: str) -> Callable[..., Any]:
+        method: Callable[..., Any] = getattr(self.lcm, name)
+        return method
+
     append = bound(Intake.append, "dialect", "seq_seen")
     ingest = bound(Intake.ingest, "dialect", "seq_seen")
     estimate = shared(Intake.estimate, "dialect")
@@ -218,9 +231,72 @@ class Handle:
     listing: BoundVerb[[ListingKind], list[ListedItem]] = BoundListing()
 
 
+DEFERRED = ("budget", "model", "requests_max", "retries", "timeout_ms", "lease_ms", "now")
+"""Arguments of a turn that count for the compaction that it deferred."""
+
+
+def _deferred(given: dict[str, Any]) -> dict[str, Any]:
+    return {name: given[name] for name in DEFERRED if name in given}
+
+
+def _failure(error: LcmError) -> Any:
+    return error.failure or {"code": error.code, "message": error.message}
+
+
 class Conversation(Handle):
     """A conversation of an `Lcm`, with its settings. Made by `Lcm.conversation`."""
+
+    _was_deferred = False
+    """Whether the turn before deferred compaction."""
+
+    def _follow_turn(self, answer: Any, given: dict[str, Any]) -> Any:
+        self._follow("turn", answer)
+        was_deferred, self._was_deferred = self._was_deferred, answer["deferred"]
+        if was_deferred and answer["deferred"]:
+            # An exception would hide that the messages are stored.
+            try:
+                made = self._verb("maintain")(self.id, passes_max=1, **_deferred(given))
+                answer["compacted"], answer["failure"] = made["compacted"], made["failure"]
+            except LcmError as error:
+                answer["failure"] = _failure(error)
+        return answer
 
 
 class AsyncConversation(Handle):
     """A conversation of an `AsyncLcm`, with its settings. Made by `AsyncLcm.conversation`."""
+
+    _work: asyncio.Task[Any] | None = None
+    """The compaction that a turn deferred, in the background."""
+    _failed: Any = None
+    """The failure of the work that ended last; None: it did not fail, or a turn told of it."""
+
+    async def _follow_turn(self, answer: Any, given: dict[str, Any]) -> Any:
+        result = self._follow("turn", await answer)
+        if result["failure"] is None:
+            result["failure"], self._failed = self._failed, None
+        if result["deferred"] and (self._work is None or self._work.done()):
+            self._work = asyncio.create_task(self._maintain(_deferred(given)))
+            await asyncio.sleep(0)  # The work begins, so that `close` waits for it.
+        return result
+
+    async def _maintain(self, options: dict[str, Any]) -> None:
+        try:
+            done = await self._verb("maintain")(self.id, **options)
+            self._failed = done["failure"]
+        except LcmError as error:
+            self._failed = _failure(error)
+
+    async def settle(self) -> None:
+        """Waits for the compaction that a turn deferred, if it is under way.
+
+        Its failure is `failure` of the next turn. `close` of the store waits for it, too.
+
+        ```python
+        async with open_async() as lcm:
+            chat = lcm.conversation("chat", budget=8_000)
+            await chat.turn([{"role": "user", "content": "What failed?"}])
+            await chat.settle()
+        ```
+        """
+        if self._work is not None:
+            await asyncio.wait([self._work])
