@@ -67,6 +67,43 @@ fn later_edits_are_certain() {
     }
 }
 
+/// The messages at a fork, and the first of a branch, may be handed over in other forms later.
+#[test]
+fn other_forms_beside_a_fork_lead_to_the_branch() {
+    let remind = |message: &Value| {
+        let text = format!("{} <reminder>Be brief.</reminder>", text_of(message));
+        json!({"role": message["role"], "content": text})
+    };
+    for reminded in [3, 4] {
+        for is_first_form in [false, true] {
+            let mut host = Host::new();
+            let mut chat = chat_of(10);
+            let mut list = [chat[..4].to_vec(), branch_of(60, 4)].concat();
+            let plain = list.clone();
+            if is_first_form {
+                list[reminded] = remind(&list[reminded]);
+            }
+            if reminded < 4 {
+                chat[reminded] = list[reminded].clone();
+            }
+            hand_over(&mut host, &chat, false);
+            host.seen = 0;
+            assert_eq!(hand_over(&mut host, &list, false), 4);
+            let stored = host.stored().len();
+            list = plain;
+            if !is_first_form {
+                list[reminded] = remind(&list[reminded]);
+            }
+            list.extend(branch_of(64, 2));
+            host.seen = 0;
+            hand_over(&mut host, &list, false);
+            // Two messages, and the other form of one.
+            assert_eq!(host.stored().len(), stored + 3, "{reminded} {:?}", host.warnings);
+            assert_eq!(host.context().len(), 16);
+        }
+    }
+}
+
 /// What a list in doubt stored comes back after a rewind to the fork; nothing is stored twice.
 #[test]
 fn a_rewind_ends_the_doubt() {

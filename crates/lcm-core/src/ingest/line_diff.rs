@@ -172,6 +172,12 @@ impl LineComparison<'_, '_> {
         }
         if diff.found_by != "none" {
             self.align_gaps(session, &mut diff)?;
+            // What was aligned may lead to a branch, too.
+            if let Some(index) = diff.positions.iter().rposition(Option::is_some)
+                && let Some(position) = diff.positions.get(index).copied().flatten()
+            {
+                self.follow_branches(session, &mut diff, (index + 1, position))?;
+            }
             self.compare_tail(session, &mut diff)?;
             self.find_forms(session, &mut diff)?;
         }
@@ -311,7 +317,10 @@ impl LineComparison<'_, '_> {
         loop {
             let mut longest = AlignedRun::default();
             for start in self.line.branch_starts(position) {
-                let run = self.match_from(session, end, start)?;
+                let run = match self.match_from(session, end, start)? {
+                    run if run.length == 0 => self.match_after_form(session, end, start)?,
+                    run => run,
+                };
                 if run.length > longest.length {
                     longest = run;
                 }
@@ -348,6 +357,25 @@ impl LineComparison<'_, '_> {
         let MatchedRun { length, anchors, .. } =
             self.match_messages(session, entries, position_first)?;
         Ok(AlignedRun { start, length, position_first, anchors, is_named: false })
+    }
+
+    /// Matches the entries after the one at index `start` with the line after the message at a
+    /// position, if the entry may be another form of the message.
+    fn match_after_form(
+        &self,
+        session: &mut StoreSession<'_>,
+        start: usize,
+        position: u64,
+    ) -> Result<AlignedRun> {
+        let run = self.match_from(session, start + 1, position + 1)?;
+        let stored = match run.anchors {
+            0 => Vec::new(),
+            _ => self.line.read_stored(session, &[self.line.seq_at(position)])?,
+        };
+        let is_form = self.entries.get(start).zip(stored.first());
+        let is_form =
+            is_form.is_some_and(|(entry, message)| message_form::may_be_form(entry, message));
+        Ok(if is_form { run } else { AlignedRun::default() })
     }
 
     /// Compares the entries after the last aligned one with the messages there as other forms of

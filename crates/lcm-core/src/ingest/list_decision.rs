@@ -256,16 +256,23 @@ impl LineRequest<'_, '_> {
         let positions = &self.diff.positions;
         let place = |index: &usize| Some((*index, positions.get(*index).copied().flatten()?));
         let mut forms: Vec<(usize, u64)> = self.diff.other_forms.iter().filter_map(place).collect();
-        let mut start = self.diff.accepted;
-        let mut before = Some(self.diff.position_accepted);
+        let (mut start, mut before) = (self.diff.accepted, self.diff.position_accepted);
         for (index, position) in positions.iter().enumerate().skip(start) {
             let Some(position) = *position else { continue };
-            let length = index - start;
-            let is_gap = before.is_some_and(|before| before + int::to_u64(length) + 1 == position);
-            if is_gap && length > 0 {
-                forms.extend(self.find_gap_forms(session, start, position, decision)?);
+            let length = int::to_u64(index - start);
+            // The entries between are as many messages, where one list leads from one end to the
+            // other: directly before or after the place at which a branch begins.
+            let firsts =
+                [before + 1, position.saturating_sub(length)].into_iter().filter(|first| {
+                    self.follows_in_list(before, *first)
+                        && self.follows_in_list((first + length).saturating_sub(1), position)
+                });
+            if length > 0
+                && let Some(first) = firsts.last()
+            {
+                forms.extend(self.find_gap_forms(session, start, first + length, decision)?);
             }
-            (start, before) = (index + 1, Some(position));
+            (start, before) = (index + 1, position);
         }
         self.apply_forms(session, &forms, decision)
     }
@@ -526,8 +533,7 @@ impl LineRequest<'_, '_> {
         let mut before = self.diff.position_accepted;
         let mut is_next = |position: &Option<u64>| {
             let Some(position) = *position else { return false };
-            let follows =
-                position == before + 1 || self.line.branch_starts(before).contains(&position);
+            let follows = self.follows_in_list(before, position);
             before = position;
             follows
         };
@@ -535,6 +541,12 @@ impl LineRequest<'_, '_> {
             && last.count == self.entries.len()
             && self.diff.positions.iter().skip(self.diff.accepted).all(&mut is_next)
             && self.is_whole()
+    }
+
+    /// Returns whether a message of the line follows another in the list of a host: it is the next
+    /// one, or begins a branch after the other.
+    fn follows_in_list(&self, before: u64, position: u64) -> bool {
+        position == before + 1 || self.line.branch_starts(before).contains(&position)
     }
 
     /// Returns the seq of the last message that stays, where messages of the line follow the last
