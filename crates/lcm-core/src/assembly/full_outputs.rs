@@ -7,8 +7,7 @@
 use alloc::vec::Vec;
 
 use crate::storage::{
-    fresh_tail::FreshTail,
-    history::MessageHistory,
+    fresh_tail,
     pack::{PlacedMessage, StoredMessage},
     store_session::StoreSession,
 };
@@ -16,6 +15,8 @@ use lcm_text::{
     base::error::Result,
     message::{Part, Role},
 };
+
+use super::input::AssemblyInput;
 
 /// The tool outputs that are shown in full.
 #[derive(Debug, Default)]
@@ -27,28 +28,31 @@ pub(super) struct FullOutputs {
 }
 
 impl FullOutputs {
-    /// Selects messages of the tail, newest first, whose extra tokens together are at most
-    /// `tokens_max`. A message that does not fit is skipped.
+    /// Selects messages of the tail, newest first, whose extra tokens together fit the evictable
+    /// budget. A message that does not fit is skipped.
     ///
     /// # Errors
     ///
     /// Errors of the store.
     pub(super) fn select_from_tail(
         session: &mut StoreSession<'_>,
-        history: &MessageHistory<'_>,
-        tail: &FreshTail,
-        tokens_max: u64,
+        input: &AssemblyInput<'_>,
     ) -> Result<Self> {
+        let AssemblyInput { history, items, tail, .. } = *input;
+        let tokens_max = input.evictable_budget();
         let mut out = Self::default();
-        if tail.seq_first > history.head.messages {
-            return Ok(out);
-        }
-        let messages = history.read_messages(session, tail.seq_first, history.head.messages)?;
-        for PlacedMessage { seq, stored, .. } in messages.iter().rev() {
-            let extra = u64::from(stored.message_tokens().saturating_sub(stored.tokens));
-            if is_tool_placeholder(stored) && out.extra_tokens + extra <= tokens_max {
-                out.seqs.push(*seq);
-                out.extra_tokens += extra;
+        for run in fresh_tail::last_raw_runs(items) {
+            if run.seq_last < tail.seq_first {
+                break;
+            }
+            let first = run.seq_first.max(tail.seq_first);
+            let messages = history.read_messages(session, first, run.seq_last)?;
+            for PlacedMessage { seq, stored, .. } in messages.iter().rev() {
+                let extra = u64::from(stored.message_tokens().saturating_sub(stored.tokens));
+                if is_tool_placeholder(stored) && out.extra_tokens + extra <= tokens_max {
+                    out.seqs.push(*seq);
+                    out.extra_tokens += extra;
+                }
             }
         }
         Ok(out)

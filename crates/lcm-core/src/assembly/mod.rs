@@ -152,8 +152,7 @@ pub(crate) fn assemble(
         full_outputs: FullOutputs::default(),
     };
     if config.stub_large_tool_payloads {
-        input.full_outputs =
-            FullOutputs::select_from_tail(session, &history, &tail, input.evictable_budget())?;
+        input.full_outputs = FullOutputs::select_from_tail(session, &input)?;
     }
     let eviction = EvictionPlan::new(session, &input, options)?;
     let (choice, mut rendered) = fit_to_budget(session, cache, &mut input, &eviction, dialect)?;

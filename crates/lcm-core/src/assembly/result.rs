@@ -37,7 +37,7 @@ impl AssemblyInput<'_> {
         warnings.extend(rendered.list_warnings());
         let pieces = choice.split_pieces(self.items);
         let evicted = pieces::count_omitted_items(&pieces, self.items);
-        let fresh = (self.history.head.messages + 1).saturating_sub(self.tail.seq_first);
+        let fresh = self.tail.count;
         let items = if options.explain {
             self.explain_items(session, &pieces, rendered)?
         } else {

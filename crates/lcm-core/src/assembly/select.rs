@@ -187,6 +187,7 @@ pub(super) fn select_items(
     let AssemblyInput { history, items, tail, .. } = *input;
     let mut choice = ContextChoice { summaries: Vec::new(), ranges: Vec::new(), tail: *tail };
     let mut state = FillState { tokens_left: fill.tokens_left, is_open: true };
+    let mut tail_left = tail.tokens;
     for (index, item) in items.iter().enumerate().rev() {
         match item {
             ContextItem::Summary(_) => {
@@ -198,7 +199,10 @@ pub(super) fn select_items(
             }
             ContextItem::Run(run) => {
                 let units = fill.units_in_run(run);
-                let run = RunCandidate { index, run, tail, units };
+                let in_tail =
+                    if tail.seq_first <= run.seq_last { tail_left.min(run.tokens) } else { 0 };
+                tail_left -= in_tail;
+                let run = RunCandidate { index, run, tail, in_tail, units };
                 choice.ranges.extend(run.select_messages(session, history, &mut state)?);
                 // A cut run closes the fill, unless the policy skips what does not fit.
                 state.is_open |= fill.skips_oversized;
@@ -233,6 +237,8 @@ struct RunCandidate<'a> {
     index: usize,
     run: &'a MessageRun,
     tail: &'a FreshTail,
+    /// Tokens of the messages of the run that belong to the tail.
+    in_tail: u64,
     /// Required call groups of the run, ascending.
     units: &'a [MessageUnit],
 }
@@ -269,8 +275,7 @@ impl RunCandidate<'_> {
         history: &MessageHistory<'_>,
         state: &mut FillState,
     ) -> Result<Vec<IncludedRange>> {
-        let (run, tail) = (self.run, self.tail);
-        let in_tail = if tail.seq_first <= run.seq_last { tail.tokens } else { 0 };
+        let (run, tail, in_tail) = (self.run, self.tail, self.in_tail);
         let required = self.units_before(tail.seq_first);
         let paid = in_tail + required.iter().map(|(unit, _)| unit.tokens).sum::<u64>();
         let rest = run.tokens.saturating_sub(paid);
@@ -339,8 +344,7 @@ impl ContextChoice {
     pub(super) fn count_fill_tokens(&self, input: &AssemblyInput<'_>) -> Option<u64> {
         let items = input.items;
         let messages = self.ranges.iter().map(|range| range.seq_last + 1 - range.seq_first);
-        let tail = (input.history.head.messages + 1).saturating_sub(self.tail.seq_first);
-        let protected = tail + u64::from(self.tail.pinned.is_some());
+        let protected = self.tail.count + u64::from(self.tail.pinned.is_some());
         let is_protected = |(index, _): &(usize, _)| input.is_focus(*index);
         if messages.sum::<u64>() <= protected && self.summaries.iter().all(is_protected) {
             return None;

@@ -157,7 +157,7 @@ impl<'a> Planner<'a> {
         history.prefetch_nodes(session, &nodes)?;
         let items = head.context.load_items(session, call.keys)?;
         // Third read: the packs of the tail together with the packs of the first chunks.
-        if let Some(run) = fresh_tail::last_raw_run(&items) {
+        if let Some(run) = fresh_tail::last_raw_runs(&items).next() {
             let mut packs = fresh_tail::find_tail_packs(session, &history, &run, &policy)?;
             if let Some(ContextItem::Run(run)) =
                 items.iter().find(|item| matches!(item, ContextItem::Run(_)))

@@ -11,11 +11,12 @@
 //! `fresh_tail_tokens_max` (absent: no limit of tokens). With a limit of 0 messages the tail is
 //! empty and no message is pinned.
 //!
-//! The tail lies in the run that ends the context. If the context does not end with a run, the tail
-//! is empty, but a message may be pinned. Otherwise the newest unit always belongs to the tail,
+//! The tail lies in the runs that end the context, behind the last summary. Withdrawn messages
+//! between and after these runs end neither the tail nor a unit. Without such a run, the tail is
+//! empty, but a message may be pinned. Otherwise the newest unit always belongs to the tail,
 //! however large it is. The units before it join one by one. A unit joins if both limits hold with
 //! this unit. A unit also joins against the limit of messages, as long as the newest user message
-//! lies before the tail and in the run. The first unit that may not join ends the tail.
+//! lies before the tail and in these runs. The first unit that may not join ends the tail.
 //!
 //! The newest user message is pinned if it is raw, lies before the tail, and fits half of the
 //! budget together with the tail. A pinned message stays raw although later messages are compacted.
@@ -30,7 +31,7 @@ use crate::storage::{
     store_session::StoreSession,
 };
 use lcm_text::{
-    base::{error::Result, limits},
+    base::{error::Result, int, limits},
     config::BudgetPolicy,
     message::{Part, Role},
     types::api::Dialect,
@@ -64,6 +65,8 @@ pub(crate) struct FreshTail {
     /// Seq of the first message of the tail; if the tail is empty, the seq after the newest
     /// message.
     pub(crate) seq_first: u64,
+    /// Number of messages in the tail, without withdrawn ones.
+    pub(crate) count: u64,
     /// Tokens of the tail, without the pinned message.
     pub(crate) tokens: u64,
     /// The pinned message; `None`: no message is pinned.
@@ -142,12 +145,11 @@ pub(crate) fn group_units(messages: &[PlacedMessage]) -> Vec<MessageUnit> {
     units
 }
 
-/// Returns the run that ends the context; `None`: the context is empty or ends with another item.
-pub(crate) fn last_raw_run(items: &[ContextItem]) -> Option<MessageRun> {
-    match items.last() {
-        Some(ContextItem::Run(run)) => Some(*run),
-        _ => None,
-    }
+/// Returns the runs that end the context, behind the last summary, newest first.
+pub(crate) fn last_raw_runs(items: &[ContextItem]) -> impl Iterator<Item = MessageRun> {
+    let last = items.iter().rev();
+    let last = last.take_while(|item| !matches!(item, ContextItem::Summary(_)));
+    last.filter_map(|item| if let ContextItem::Run(run) = item { Some(*run) } else { None })
 }
 
 /// Finds the packs at the end of `run` that hold the tail, oldest first. The packs may also hold
@@ -205,19 +207,24 @@ pub(crate) fn compute_fresh_tail(
     policy: &BudgetPolicy,
 ) -> Result<FreshTail> {
     let seq_end = history.head.messages + 1;
-    let empty = FreshTail { seq_first: seq_end, tokens: 0, pinned: None };
+    let empty = FreshTail { seq_first: seq_end, count: 0, tokens: 0, pinned: None };
     if policy.fresh_tail_messages_max == 0 {
         return Ok(empty);
     }
-    let Some(run) = last_raw_run(items) else {
-        return Ok(FreshTail {
-            pinned: find_pinned(history, items, &empty, policy.budget),
-            ..empty
-        });
-    };
-    let refs = find_tail_packs(session, history, &run, policy)?;
-    let messages = read_whole_units(session, history, &run, refs, run.seq_last)?;
-    let tail = select_tail(&group_units(&messages), history, &run, policy);
+    let (mut tail, mut messages) = (empty, Vec::new());
+    let oldest = last_raw_runs(items).last().map_or(seq_end, |run| run.seq_first);
+    for run in last_raw_runs(items) {
+        let refs = find_tail_packs(session, history, &run, policy)?;
+        let mut older = read_whole_units(session, history, &run, refs, run.seq_last)?;
+        older.append(&mut messages);
+        messages = older;
+        tail = select_tail(&messages, history, oldest, policy);
+        let first = messages.first().map_or(seq_end, |placed| placed.seq);
+        // A tail of all these messages may go on in the run before.
+        if first > run.seq_first || tail.seq_first > first {
+            break;
+        }
+    }
     Ok(FreshTail { pinned: find_pinned(history, items, &tail, policy.budget), ..tail })
 }
 
@@ -273,19 +280,21 @@ fn find_unit_start(messages: &[PlacedMessage], wanted: u64) -> Option<usize> {
     found
 }
 
-/// Selects the units of the tail, from the newest on, by the rules of this module.
+/// Selects the units of the tail, from the newest on, by the rules of this module. `oldest`: seq of
+/// the first message of the runs in which the tail lies.
 fn select_tail(
-    units: &[MessageUnit],
+    messages: &[PlacedMessage],
     history: &MessageHistory<'_>,
-    run: &MessageRun,
+    oldest: u64,
     policy: &BudgetPolicy,
 ) -> FreshTail {
     let tokens_max = policy.fresh_tail_tokens_max.map_or(u64::MAX, u64::from);
     let messages_max = u64::from(policy.fresh_tail_messages_max);
-    let user = history.head.newest_user.map(|mark| mark.seq).filter(|seq| *seq >= run.seq_first);
-    let mut tail = FreshTail { seq_first: history.head.messages + 1, tokens: 0, pinned: None };
+    let user = history.head.newest_user.map(|mark| mark.seq).filter(|seq| *seq >= oldest);
+    let seq_end = history.head.messages + 1;
+    let mut tail = FreshTail { seq_first: seq_end, count: 0, tokens: 0, pinned: None };
     let mut count = 0u64;
-    for unit in units.iter().rev() {
+    for unit in group_units(messages).iter().rev() {
         let by_count = count + unit.count() <= messages_max;
         let by_user = user.is_some_and(|seq| seq < tail.seq_first);
         let fits = tail.tokens + unit.tokens <= tokens_max;
@@ -296,7 +305,8 @@ fn select_tail(
         tail.tokens += unit.tokens;
         tail.seq_first = unit.seq_first;
     }
-    tail
+    let in_tail = messages.iter().filter(|placed| placed.seq >= tail.seq_first);
+    FreshTail { count: int::to_u64(in_tail.count()), ..tail }
 }
 
 /// Returns the newest user message if it is raw, lies before the tail, and fits half of the budget

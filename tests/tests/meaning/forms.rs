@@ -1,0 +1,100 @@
+//! Other forms of messages, many of them: stored once each, without an effect on the fresh tail.
+
+use lcm_testing::offline;
+use lcm_text::types::api::{CompactionOptions, Dialect};
+use serde_json::{Value, json};
+
+use crate::host::{CHAT, Host, chat_of, long_message, text_of};
+
+/// Calls and results, numbered from 0.
+fn worked(count: usize) -> Vec<Value> {
+    let step = |number: usize| {
+        let id = format!("call_abcdefghij{number:04}");
+        let text = format!("The result {number} of the build is in this file.");
+        [
+            json!({"role": "assistant", "content": null, "tool_calls": [{"id": id,
+                "type": "function", "function": {"name": "read", "arguments": "{}"}}]}),
+            json!({"role": "tool", "tool_call_id": id, "content": text}),
+        ]
+    };
+    (0..count).flat_map(step).collect()
+}
+
+/// More forms than any bound of what is compared: 300 outputs that were replaced by stubs.
+#[test]
+fn every_form_is_stored_once_however_many_there_are() {
+    let mut host = Host::new();
+    let mut list = vec![long_message("user", 0)];
+    list.extend(worked(300));
+    assert_eq!(host.ingest(&list), 601);
+    for (index, message) in list.iter_mut().enumerate().filter(|it| it.1["role"] == "tool") {
+        message["content"] = json!(format!("[output {index} was cleared]"));
+    }
+    let mut stored = 601;
+    for turn in 1..4 {
+        list.push(long_message("user", turn));
+        stored += if turn == 1 { 301 } else { 1 };
+        host.ingest(&list);
+        assert_eq!(host.stored().len(), stored, "{turn} {:?}", host.warnings.last());
+    }
+    let mut copy = host.copy_chat();
+    list.push(long_message("user", 9));
+    copy.ingest(&list);
+    assert_eq!(copy.stored().len(), stored + 1);
+    host.ensure_sound();
+}
+
+fn compacted(host: &mut Host) -> Vec<String> {
+    let (engine, options) = ((&mut host.engine, &mut host.store), CompactionOptions::default());
+    offline::compact(engine, (CHAT, 900), options, host.now, &mut |_| {});
+    host.ensure_sound();
+    host.context()
+}
+
+/// Messages that leave the line do not end the fresh tail: after a compaction as many messages
+/// stay raw as without them.
+#[test]
+fn withdrawn_messages_do_not_end_the_tail() {
+    let words = "and the words of it are many. ".repeat(3);
+    let long = |said: &Value| {
+        let text = format!("{} {words}", text_of(said));
+        json!({"role": said["role"], "content": text})
+    };
+    let chat: Vec<Value> = chat_of(33).iter().map(long).collect();
+    let raw = |context: &[String]| {
+        chat.iter().rev().take_while(|said| context.contains(&text_of(said))).count()
+    };
+    let mut plain = Host::new();
+    plain.append(Dialect::OpenaiChat, &chat);
+    let wanted = raw(&compacted(&mut plain));
+    assert!(wanted > 4, "{wanted}");
+    let remind = |message: &Value| {
+        let text = format!("{} <reminder>", text_of(message));
+        json!({"role": message["role"], "content": text})
+    };
+    for what in ["reminder", "half", "edit", "undo", "reminders"] {
+        let mut host = Host::new();
+        let mut first = chat.clone();
+        match what {
+            "reminder" => first[30] = remind(&first[30]),
+            "half" => first[32] = json!({"role": "user", "content": text_of(&first[32])}),
+            "edit" => first[32] = long_message("user", 500),
+            "undo" => first.extend([long_message("assistant", 500), long_message("user", 501)]),
+            _ => {
+                for count in (3..=33).step_by(2) {
+                    let mut list = chat[..count].to_vec();
+                    list[count - 1] = remind(&list[count - 1]);
+                    host.append(Dialect::OpenaiChat, &list);
+                }
+                first = chat[..33].to_vec();
+            }
+        }
+        host.append(Dialect::OpenaiChat, &first);
+        host.append(Dialect::OpenaiChat, &chat);
+        let context = compacted(&mut host);
+        let kept = chat.iter().rev().take(wanted).filter(|said| {
+            context.contains(&text_of(said)) || context.contains(&text_of(&remind(said)))
+        });
+        assert_eq!(kept.count(), wanted, "{what} {:?}", host.warnings);
+    }
+}
