@@ -147,7 +147,7 @@ export interface CompactOptions {
   requestsMax?: number;
   /**
    * Time for which other callers skip the requests, in milliseconds; 0: they do not. The answer or
-   * the end of the call ends the time. Default: 300,000.
+   * the end of the call ends the time. Default: 120,000.
    */
   leaseMs?: number;
   /** Passes after which the call ends, also after a failure of the model; absent: no limit. */
@@ -180,7 +180,7 @@ export interface ResummarizeOptions {
   requestsMax?: number;
   /**
    * Time for which other callers skip the requests, in milliseconds; 0: they do not. The answer or
-   * the end of the call ends the time. Default: 300,000.
+   * the end of the call ends the time. Default: 120,000.
    */
   leaseMs?: number;
   /** Passes after which the call ends, also after a failure of the model; absent: no limit. */
@@ -221,7 +221,7 @@ export interface TurnOptions {
   requestsMax?: number;
   /**
    * Time for which other callers skip the requests, in milliseconds; 0: they do not. The answer or
-   * the end of the call ends the time. Default: 300,000.
+   * the end of the call ends the time. Default: 120,000.
    */
   leaseMs?: number;
   /** Dialect of the messages. Default: `lcm`. */

@@ -74,7 +74,13 @@ try:
     lcm.maintain("c", 3_000)
 except BaseException as error:
     assert error is raised
-assert lcm.status("c")["debt"]["failures"] == 1
+assert lcm.status("c")["debt"]["failures"] == 0
+try:
+    lcm.compact("c", 3_000)  # asks again: the request was given back
+except BaseException as error:
+    assert error is raised
+else:
+    raise AssertionError("the request is still leased")
 assert lcm.check("c")["ok"]
 """
 

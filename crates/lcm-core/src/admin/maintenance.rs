@@ -40,15 +40,17 @@ pub(super) struct MaintainRequest {
 }
 
 /// End reasons that count as a failure, after which the next attempt waits for a pause.
-const BACKOFF_REASONS: [&str; 7] = [
+const BACKOFF_REASONS: [&str; 5] = [
     reason::MODEL_AUTH,
     reason::MODEL_POLICY,
     reason::MODEL_UNAVAILABLE,
     reason::SPEND_LIMIT,
     reason::BREAKER_OPEN,
-    reason::CONFLICT,
-    reason::CANCELLED,
 ];
+
+/// Time in milliseconds after which an attempt is made that found only requests which another
+/// caller leased: a lease has ended by then.
+const CONFLICT_PAUSE_MS: u64 = 120_000;
 
 /// End reasons after which no attempt can succeed until the tokens of the context change.
 const EXHAUSTED_REASONS: [&str; 3] =
@@ -113,19 +115,21 @@ impl CommandContext<'_, '_> {
         answer.add_flag("changed", changed);
         answer.add_text("conversation", &conversation);
         // A remake waits until the provisional summary has its least age.
-        let waits = end_reason.is_some_and(|reason| *reason != reason::PASS_LIMIT);
+        let is_late = end_reason.is_some_and(|reason| *reason != reason::PASS_LIMIT);
         let shown = match deferred {
-            Some(deferred) if has_open => Some(show_remakes(deferred, waits, &clock)),
+            Some(deferred) if has_open => Some(show_remakes(deferred, is_late, &clock)),
             _ => deferred,
         };
         match shown {
             Some(shown) => answer.add_object("debt", shown.to_object(clock.clock)),
             None => answer.add_null("debt"),
         }
-        let is_paused = deferred.is_some_and(|deferred| clock.is_ahead(deferred.next_attempt_at));
+        let waits = deferred.is_some_and(|deferred| clock.is_ahead(deferred.next_attempt_at));
+        // Only a failure of the model is a reason to do without it.
+        let is_paused = waits && deferred.is_some_and(|deferred| deferred.failures > 0);
         // Where nothing is left to compact, a summary may still be made again.
         let can_attempt = deferred.is_some_and(|deferred| {
-            deferred.can_attempt(context_tokens, &clock) || (has_open && !is_paused)
+            deferred.can_attempt(context_tokens, &clock) || (has_open && !waits)
         });
         // A context over the budget does not wait for `next_attempt_at`.
         let is_pressing = decision.must
@@ -155,6 +159,11 @@ fn record_end(
 ) -> DeferredCompaction {
     match end_reason {
         Some(reason) if BACKOFF_REASONS.contains(reason) => deferred.with_failure(clock),
+        Some(&reason::CONFLICT) => {
+            let until = clock.deadline_after(CONFLICT_PAUSE_MS);
+            let next_attempt_at = deferred.next_attempt_at.max(until);
+            DeferredCompaction { next_attempt_at, ..deferred }
+        }
         Some(reason) if EXHAUSTED_REASONS.contains(reason) => {
             DeferredCompaction { exhausted_tokens: Some(context_tokens), ..deferred }
         }

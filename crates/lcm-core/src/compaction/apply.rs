@@ -58,7 +58,8 @@ pub(crate) fn apply(
     {
         *tokens = calibration.to_estimated_floor(*tokens);
     }
-    let is_over = fallback_over.is_some_and(|over| settlement.tokens() > u64::from(over));
+    let in_context = settlement.tokens() + settlement.loaded.head.system_tokens();
+    let is_over = fallback_over.is_some_and(|over| in_context > u64::from(over));
     let completion = match answer {
         CompletionResult::Done(completion) => Some(completion),
         CompletionResult::Failed(failure) => {

@@ -434,11 +434,26 @@ fn whoever_stops_gets_what_was_done() {
 }
 
 #[test]
+fn a_failed_task_gives_its_requests_back() {
+    let complete = stepped(&begun(&compacting("compact")), &needs("s", 2));
+    // The model's function is wrong, or the store fails.
+    let end = stepped_back(&complete, &error("invalid-input"), &[0, 1]);
+    assert_eq!(end["error"]["code"], "invalid-input");
+    let answers = json!({"answers": [{"done": true}, {"done": true}]});
+    let apply = stepped(&complete, &answers);
+    let end = stepped_back(&apply, &error("store-unavailable"), &[0, 1]);
+    assert_eq!(end["error"]["code"], "store-unavailable");
+    // What gives back fails, too: the first failure is the cause.
+    let back = stepped(&apply, &error("store-unavailable"));
+    assert_eq!(stepped(&back, &error("not-found"))["error"]["code"], "store-unavailable");
+}
+
+#[test]
 fn a_task_ends_after_its_most_passes() {
     let mut task = compacting("maintain");
     task["passes_max"] = json!(1);
     let plan = stepped(&begun(&task), &debt(true, &json!({"failures": 0})));
-    assert_eq!(plan["arguments"]["options"]["lease_ms"], 300_000);
+    assert_eq!(plan["arguments"]["options"]["lease_ms"], 120_000);
     let complete = stepped(&plan, &needs("s", 1));
     let apply = stepped(&complete, &json!({"answers": [{"done": true}]}));
     let evaluate = stepped(&apply, &outcome("committed", "", 900, 800));

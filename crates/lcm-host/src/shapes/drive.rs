@@ -153,7 +153,7 @@ pub struct CompactTask {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests_max: Option<u32>,
     /// Time for which other callers skip the requests, in milliseconds; 0: they do not. The answer
-    /// or the end of the task ends the time. Default: 300,000.
+    /// or the end of the task ends the time. Default: 120,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(deserialize_with = "super::read_nullable")]
     pub lease_ms: Option<Option<u32>>,
@@ -207,7 +207,7 @@ pub struct MaintainTask {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests_max: Option<u32>,
     /// Time for which other callers skip the requests, in milliseconds; 0: they do not. The answer
-    /// or the end of the task ends the time. Default: 300,000.
+    /// or the end of the task ends the time. Default: 120,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(deserialize_with = "super::read_nullable")]
     pub lease_ms: Option<Option<u32>>,
@@ -256,7 +256,7 @@ pub struct TurnTask {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests_max: Option<u32>,
     /// Time for which other callers skip the requests, in milliseconds; 0: they do not. The answer
-    /// or the end of the task ends the time. Default: 300,000.
+    /// or the end of the task ends the time. Default: 120,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(deserialize_with = "super::read_nullable")]
     pub lease_ms: Option<Option<u32>>,
@@ -308,7 +308,7 @@ pub struct ResummarizeTask {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests_max: Option<u32>,
     /// Time for which other callers skip the requests, in milliseconds; 0: they do not. The answer
-    /// or the end of the task ends the time. Default: 300,000.
+    /// or the end of the task ends the time. Default: 120,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(deserialize_with = "super::read_nullable")]
     pub lease_ms: Option<Option<u32>>,

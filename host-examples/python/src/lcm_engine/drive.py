@@ -138,7 +138,8 @@ def drive(
 ) -> Flow[Outcome]:
     """Carries out a task; raises the error that the task fails with.
 
-    A stop is raised again after the engine recorded the stop of a deferred compaction.
+    A stop of a compaction is raised again after its requests were given back, and after the engine
+    recorded the end of a deferred compaction.
     """
     driver, outcome = _Driver(texts or [], asking), Outcome()
     if texts is not None:
@@ -157,7 +158,7 @@ def drive(
         except LcmError as error:
             event = {"error": {"code": error.code, "message": error.message}}
         except BaseException as error:
-            if task["task"] != "maintain" or stop is not None or not is_stop(error):
+            if asking is None or stop is not None or not is_stop(error):
                 raise
             event, stop = {"stopped": True}, error
         arguments = {"token": instruction["token"], "event_json": json.dumps(event)}

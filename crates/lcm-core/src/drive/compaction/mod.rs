@@ -258,23 +258,34 @@ impl CompactionProgress {
         Ok(())
     }
 
-    /// Ends the task after a failed call. If a pass of `maintain` failed with `conflict`, the
-    /// reason is recorded before, which postpones the deferred compaction.
+    /// Ends the task after a failed call or completion. Requests that are left are given back
+    /// before.
+    /// If a pass of `maintain` failed with `conflict`, the reason is recorded before the end, which
+    /// postpones the deferred compaction.
     fn handle_failure(&mut self, task: &CompactionTask, failed: CallFailure) {
+        let is_first = !self.error.is_some();
+        // Of two failures, the first is the cause and is kept.
+        if is_first {
+            self.error = failed;
+        }
         let is_told = task.kind == CompactionTaskKind::Maintain
-            && failed.code == reason::CONFLICT
+            && self.error.code == reason::CONFLICT
             && !matches!(
                 self.phase,
                 CompactionPhase::ReadDeferred | CompactionPhase::RecordDeferred
             );
-        self.phase = if is_told { CompactionPhase::RecordDeferred } else { CompactionPhase::Done };
-        if is_told {
-            self.reason = reason::CONFLICT.into();
+        let is_asked = matches!(self.phase, CompactionPhase::Complete | CompactionPhase::Apply);
+        self.reason = if is_told { reason::CONFLICT } else { reason::CANCELLED }.into();
+        if is_first && is_asked && task.lease_ms > 0 {
+            self.give_back(task);
+        } else {
+            self.phase = self.phase_after_failure(task);
         }
-        // Of two failures, the first is the cause and is kept.
-        if !self.error.is_some() {
-            self.error = failed;
-        }
+    }
+
+    fn phase_after_failure(&self, task: &CompactionTask) -> CompactionPhase {
+        let is_told = task.kind == CompactionTaskKind::Maintain && self.reason == reason::CONFLICT;
+        if is_told { CompactionPhase::RecordDeferred } else { CompactionPhase::Done }
     }
 
     fn take_decision(
@@ -537,13 +548,22 @@ impl CompactionProgress {
     /// Ends the passes with a reason. The requests that are left are given back first.
     fn finish(&mut self, task: &CompactionTask, kind: CompactionEnd, why: &str) {
         (self.end, self.reason) = (kind, why.into());
+        self.give_back(task);
+    }
+
+    /// Gives back the requests from `place` on, and ends the passes.
+    fn give_back(&mut self, task: &CompactionTask) {
         self.answers.iter_mut().skip(int::to_usize(self.place)).for_each(|left| *left = MISSING);
         self.apply_from(task, self.place);
     }
 
-    /// Continues after the passes with `evaluate`. If a model refused its key or the content, the
-    /// task fails instead, or for `maintain` records the failure.
+    /// Continues after the passes with `evaluate`, or ends the failed task. If a model refused its
+    /// key or the content, the task fails instead, or for `maintain` records the failure.
     fn end_passes(&mut self, task: &CompactionTask) {
+        if self.error.is_some() {
+            self.phase = self.phase_after_failure(task);
+            return;
+        }
         self.phase = CompactionPhase::Evaluate;
         let why = self.reason.as_str();
         let is_refusal = why == reason::MODEL_AUTH || why == reason::MODEL_POLICY;

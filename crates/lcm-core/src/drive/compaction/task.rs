@@ -7,10 +7,10 @@ use alloc::{string::String, vec::Vec};
 use crate::compaction::build_model_option;
 use lcm_text::base::json::{JsonFields, JsonWriter};
 
-/// Milliseconds for which a task leases its requests by default: a request that is tried three
-/// times for a minute each, with the pauses between, is answered by then. A process that ends
-/// before keeps the others from its requests for so long.
-const LEASE_MS: u32 = 300_000;
+/// Milliseconds for which a task leases its requests by default: longer than most answers take, and
+/// not much longer, because a process that is killed keeps the others from its requests for so
+/// long. An answer that takes longer may be asked for twice; the later one is then `stale`.
+const LEASE_MS: u32 = 120_000;
 
 /// The members of a compaction task.
 pub(in crate::drive) struct CompactionTask {

@@ -141,7 +141,7 @@ class CompactOptions(TypedDict):
     """Most requests to complete at the same time. Default: 1."""
     lease_ms: NotRequired[int]
     """Time for which other callers skip the requests, in milliseconds; 0: they do not.
-    The answer or the end of the call ends the time. Default: 300,000.
+    The answer or the end of the call ends the time. Default: 120,000.
     """
     passes_max: NotRequired[int]
     """Passes after which the call ends, also after a failure of the model; absent: no
@@ -172,7 +172,7 @@ class ResummarizeOptions(TypedDict):
     """Most requests to complete at the same time. Default: 1."""
     lease_ms: NotRequired[int]
     """Time for which other callers skip the requests, in milliseconds; 0: they do not.
-    The answer or the end of the call ends the time. Default: 300,000.
+    The answer or the end of the call ends the time. Default: 120,000.
     """
     passes_max: NotRequired[int]
     """Passes after which the call ends, also after a failure of the model; absent: no
@@ -213,7 +213,7 @@ class TurnOptions(TypedDict):
     """Most requests to complete at the same time. Default: 1."""
     lease_ms: NotRequired[int]
     """Time for which other callers skip the requests, in milliseconds; 0: they do not.
-    The answer or the end of the call ends the time. Default: 300,000.
+    The answer or the end of the call ends the time. Default: 120,000.
     """
     dialect: NotRequired[ReadDialect]
     """Dialect of the messages. Default: `lcm`."""
