@@ -206,11 +206,11 @@ impl Conversation {
         let was_deferred = self.followed.is_deferred.swap(report.deferred, Ordering::Relaxed);
         if was_deferred && report.deferred {
             let pass = CompactOptions { passes_max: Some(1), ..options.compact };
-            // An error would hide that the messages are stored.
-            match self.lcm.maintain(&self.id, &pass, &self.cancel, &mut |_| {}) {
-                Ok(made) => (report.compacted, report.failure) = (made.compacted, made.failure),
-                Err(error) => report.failure = Some(error),
-            }
+            let made = self.lcm.maintain(&self.id, &pass, &self.cancel, &mut |_| {});
+            report.take_compaction(made.and_then(|made| match made.failure {
+                Some(failure) => Err(failure),
+                None => Ok(made.compacted),
+            }));
         }
         Ok(report)
     }

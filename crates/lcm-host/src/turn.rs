@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     compaction::{CompactOptions, CompactReport},
-    error::{Code, Error},
+    error::{Code, Error, Result},
     ingest::{IngestOptions, IngestReport},
     shapes::{DeferredCompaction, ModelFailure},
 };
@@ -53,15 +53,28 @@ pub struct TurnReport {
     pub compacted: Option<CompactReport>,
     /// Whether due compaction was deferred to [`Lcm::maintain`](crate::Lcm::maintain).
     pub deferred: bool,
-    /// Failure of the model; the next turn tries again. `None`: the model did not fail, or was not
-    /// asked.
+    /// Failure after the messages were stored, in most cases of the model; the next turn tries
+    /// again. `None`: nothing failed.
     pub failure: Option<Error>,
 }
 
 impl TurnReport {
     /// Returns the report of a turn after its append.
-    pub(crate) const fn new(ingested: IngestReport, deferred: bool) -> Self {
-        Self { ingested, compacted: None, deferred, failure: None }
+    pub(crate) const fn new(ingested: IngestReport) -> Self {
+        Self { ingested, compacted: None, deferred: false, failure: None }
+    }
+
+    /// Takes how a compaction ended. An error would hide that the messages are stored, so an error
+    /// is the failure of the turn.
+    pub(crate) fn take_compaction(&mut self, ended: Result<Option<CompactReport>>) {
+        self.failure = match &ended {
+            Err(error) => Some(error.clone()),
+            Ok(compacted) => compacted
+                .as_ref()
+                .and_then(|compacted| compacted.failure.as_ref())
+                .map(|failure| Error::new(Code::CompletionFailed, failure.message.clone())),
+        };
+        self.compacted = ended.ok().flatten();
     }
 }
 

@@ -24,7 +24,7 @@ const VERBS = [
 ];
 
 /** Options of a turn that count for the compaction that it deferred. */
-const DEFERRED = ["budget", "model", "requestsMax", "retries", "timeoutMs", "signal", "leaseMs", "now"];
+const DEFERRED = ["budget", "model", "requestsMax", "retries", "timeoutMs", "leaseMs", "now"];
 
 /** Returns the members of an object that have a value. */
 function filled(object) {
@@ -104,7 +104,8 @@ export class Conversation {
       const done = await this.#engine.maintain(this.id, Object.fromEntries(asked));
       this.#failed = done.failure;
     } catch (error) {
-      this.#failed = failureOf(error);
+      // A conversation that was deleted meanwhile owes nothing.
+      this.#failed = error.code === "not-found" ? null : failureOf(error);
     }
     this.#work = null;
   }

@@ -110,7 +110,8 @@ function lower(type, value, path, name) {
   if (shape.enum) {
     const chosen = value ?? shape.enum[0];
     if (!shape.enum.includes(chosen)) {
-      throw invalid(`\`${path}\` must be one of ${shape.enum.join(", ")}`);
+      const got = typeof chosen === "string" ? `"${chosen.slice(0, 80)}"` : typeof chosen;
+      throw invalid(`\`${path}\` must be one of ${shape.enum.join(", ")}, not ${got}`);
     }
     return chosen;
   }

@@ -32,14 +32,16 @@ impl Lcm {
         self.evaluate(conversation, compact.budget, &asked, now)?;
         let ingested = self.append_end(conversation, messages, ingest, cancel)?;
         let (task, parts) = (options.build_task(conversation), compact.parts(cancel, None));
-        let turn: TurnResult = self.drive(&task, parts)?;
-        let mut report = TurnReport::new(ingested, turn.deferred);
-        if turn.compact {
-            match self.compact_turn(conversation, compact, cancel) {
-                Ok(compacted) => report.compacted = Some(compacted),
-                Err(error) if error.code == Code::CompletionFailed => report.failure = Some(error),
-                Err(error) => return Err(error.into()),
-            }
+        let mut report = TurnReport::new(ingested);
+        let decided: Result<TurnResult> = self.drive(&task, parts).map_err(Into::into);
+        let compacted = decided.and_then(|turn| {
+            report.deferred = turn.deferred;
+            let compacted = || self.compact_turn(conversation, compact, cancel);
+            turn.compact.then(compacted).transpose()
+        });
+        match compacted {
+            Err(error) if error.code == Code::Cancelled => return Err(error.into()),
+            ended => report.take_compaction(ended),
         }
         Ok(report)
     }

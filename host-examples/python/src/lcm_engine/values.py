@@ -74,7 +74,8 @@ def lower(ty: Any, value: Any, field: str) -> Any:
 
 
 def _unfit(field: str, wanted: str, value: Any) -> LcmError:
-    return LcmError("invalid-input", f"`{field}` must be {wanted}, not {type(value).__name__}")
+    got = repr(value)[:80] if isinstance(value, str) else type(value).__name__
+    return LcmError("invalid-input", f"`{field}` must be {wanted}, not {got}")
 
 
 def _lower_string(value: Any, field: str) -> str:

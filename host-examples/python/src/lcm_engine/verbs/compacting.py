@@ -53,7 +53,7 @@ class Compacting(Opened):
         requests_max: int = 1,
         retries: int | None = None,
         timeout_ms: int | None = None,
-        lease_ms: int = 300_000,
+        lease_ms: int = 120_000,
         defer: bool | None = None,
         now: int | None = None,
     ) -> Flow[TurnReport]:
@@ -136,7 +136,7 @@ class Compacting(Opened):
         requests_max: int = 1,
         retries: int | None = None,
         timeout_ms: int | None = None,
-        lease_ms: int = 300_000,
+        lease_ms: int = 120_000,
         passes_max: int | None = None,
         now: int | None = None,
     ) -> Flow[CompactReport]:
@@ -144,7 +144,7 @@ class Compacting(Opened):
 
         `requests_max`: most completions at the same time. `retries` and `timeout_ms`: by default
         as for `open`. `lease_ms`: time for which no other compaction gets the same requests, by
-        default 5 minutes; the end of the call ends it. `passes_max`: passes after which the call
+        default 2 minutes; the end of the call ends it. `passes_max`: passes after which the call
         ends, also after a failure of the model; None: no limit.
 
         ```python
@@ -176,7 +176,7 @@ class Compacting(Opened):
         requests_max: int = 1,
         retries: int | None = None,
         timeout_ms: int | None = None,
-        lease_ms: int = 300_000,
+        lease_ms: int = 120_000,
         passes_max: int | None = None,
         now: int | None = None,
     ) -> Flow[MaintainReport]:
@@ -212,7 +212,7 @@ class Compacting(Opened):
         requests_max: int = 1,
         retries: int | None = None,
         timeout_ms: int | None = None,
-        lease_ms: int = 300_000,
+        lease_ms: int = 120_000,
         passes_max: int | None = None,
         now: int | None = None,
     ) -> Flow[CompactReport]:

@@ -255,7 +255,9 @@ class Conversation(Handle):
         if was_deferred and answer["deferred"]:
             # An exception would hide that the messages are stored.
             try:
-                made = self._verb("maintain")(self.id, passes_max=1, **_deferred(given))
+                # A user waits, so a model that fails is asked once.
+                options = {"retries": 0} | _deferred(given) | {"passes_max": 1}
+                made = self._verb("maintain")(self.id, **options)
                 answer["compacted"], answer["failure"] = made["compacted"], made["failure"]
             except LcmError as error:
                 answer["failure"] = _failure(error)
@@ -284,7 +286,8 @@ class AsyncConversation(Handle):
             done = await self._verb("maintain")(self.id, **options)
             self._failed = done["failure"]
         except LcmError as error:
-            self._failed = _failure(error)
+            # A conversation that was deleted meanwhile owes nothing.
+            self._failed = None if error.code == "not-found" else _failure(error)
 
     async def settle(self) -> None:
         """Waits for the compaction that a turn deferred, if it is under way.
