@@ -379,6 +379,55 @@ fn a_context_that_is_handed_back_is_stored_once() {
     assert_eq!(host.append(Dialect::OpenaiChat, &list).ingested, 2);
 }
 
+/// The assembly joins neighbours of one role and adds placeholder turns. A host whose history is
+/// the context stores each message once, also if the context ends with an answer.
+#[test]
+fn a_context_with_joined_messages_is_stored_once() {
+    for dialect in [Dialect::OpenaiChat, Dialect::Anthropic, Dialect::Gemini, Dialect::Lcm] {
+        for after_answer in [false, true] {
+            let mut host = Host::new();
+            let (mut history, mut said): (Vec<Value>, usize) = (Vec::new(), 0);
+            let words = "and the words of it are many. ".repeat(10);
+            for turn in 0..40 {
+                let say = |role: &str, history: &mut Vec<Value>, said: &mut usize| {
+                    *said += 1;
+                    let text = format!("{role} said number {said} of all: {words}");
+                    history.push(match dialect {
+                        Dialect::Gemini => {
+                            let role = if role == "user" { role } else { "model" };
+                            json!({"role": role, "parts": [{"text": text}]})
+                        }
+                        _ => json!({"role": role, "content": text}),
+                    });
+                };
+                say("user", &mut history, &mut said);
+                if turn % 3 == 1 {
+                    say("user", &mut history, &mut said);
+                }
+                if after_answer {
+                    say("assistant", &mut history, &mut said);
+                }
+                host.append(dialect, &history);
+                assert_eq!(host.stored().len(), said, "{dialect:?} {turn} {:?}", host.warnings);
+                let options = CompactionOptions::default();
+                let engine = (&mut host.engine, &mut host.store);
+                offline::compact(engine, (CHAT, 1_500), options, host.now, &mut |_| {});
+                host.store.begin_call();
+                let options = AssembleOptions::default();
+                let assembled = host
+                    .engine
+                    .assemble(&mut host.store, CHAT, 1_500, dialect, &options, host.now)
+                    .expect("a context");
+                history = serde_json::from_str(&assembled.messages_json).unwrap();
+                if !after_answer {
+                    say("assistant", &mut history, &mut said);
+                }
+            }
+            host.ensure_sound();
+        }
+    }
+}
+
 #[test]
 fn a_new_text_beside_a_summary_is_stored_with_it() {
     let mut host = Host::new();

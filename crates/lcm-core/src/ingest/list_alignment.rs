@@ -11,14 +11,17 @@ use crate::storage::{
     call::Call,
     head::ConversationHead,
     history::MessageHistory,
-    message_mark::advance_list,
+    message_mark::{MessageMark, advance_list},
     records::{
         system_slot::{count_leading, is_begun},
         withdrawals::Withdrawals,
     },
     store_session::StoreSession,
 };
-use lcm_text::base::{error::Result, int};
+use lcm_text::{
+    base::{error::Result, int},
+    message::meaning::SaidPart,
+};
 
 use super::{
     alignment::AlignableEntry,
@@ -45,13 +48,47 @@ pub(super) struct AlignmentRequest<'a> {
     pub(super) text_of: &'a dyn Fn(usize) -> Option<String>,
 }
 
-/// Returns the running hash after each entry of a list.
-fn hash_entries(entries: &[&TranscriptEntry]) -> Vec<[u8; 16]> {
-    let advance = |running: &mut [u8; 16], entry: &&TranscriptEntry| {
-        *running = advance_list(running, &entry.said, entry.mark.id);
+/// An entry as it is compared with the line, or one part of an entry that joins stored messages.
+#[derive(Clone, Copy)]
+struct ComparedRow<'a> {
+    entry: &'a TranscriptEntry,
+    /// Index of the entry in the list.
+    index: usize,
+    /// The part; `None`: the whole entry.
+    part: Option<&'a SaidPart>,
+}
+
+impl ComparedRow<'_> {
+    fn list_parts(&self) -> &[SaidPart] {
+        self.part.map_or(&self.entry.said, core::slice::from_ref)
+    }
+
+    fn has_host_id(&self) -> bool {
+        self.part.is_none() && self.entry.has_host_id()
+    }
+}
+
+/// Returns the running hash after each row of a list.
+fn hash_rows(rows: &[ComparedRow<'_>]) -> Vec<[u8; 16]> {
+    let advance = |running: &mut [u8; 16], row: &ComparedRow<'_>| {
+        *running = advance_list(running, row.list_parts(), row.entry.mark.id);
         Some(*running)
     };
-    entries.iter().scan([0; 16], advance).collect()
+    rows.iter().scan([0; 16], advance).collect()
+}
+
+/// Returns the outcomes of entries from those of their rows. An entry is stored if all its rows
+/// are.
+fn join_outcomes(rows: &[ComparedRow<'_>], outcomes: Vec<EntryOutcome>) -> Vec<EntryOutcome> {
+    let mut joined: Vec<(usize, EntryOutcome)> = Vec::with_capacity(outcomes.len());
+    for (row, outcome) in rows.iter().zip(outcomes) {
+        match joined.last_mut().filter(|(index, _)| *index == row.index) {
+            Some((_, known)) if outcome != EntryOutcome::Stored => *known = EntryOutcome::New,
+            Some(_) => {}
+            None => joined.push((row.index, outcome)),
+        }
+    }
+    joined.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
 /// Aligns a list with the line of the conversation and decides about each entry.
@@ -69,22 +106,27 @@ pub(super) fn align_list(
     let line = StoredLine::new(MessageHistory::new(call, head), withdrawals);
     let has_no_message = !is_begun(head);
     let lead = list.count_lead(has_no_message);
-    let (leading, compared) = list.entries.split_at(lead);
-    let entries = list.build_entries(lead, &line);
+    let leading = list.entries.get(..lead).unwrap_or(&[]);
+    let rows = list.list_rows(lead, &line);
+    let entries = list.build_entries(&rows, &line);
     let has_copies = entries.iter().any(|entry| entry.redacted_copy.is_some());
     let texts = match has_copies && line.count_messages() > 0 {
         true => line.read_newest_texts(session, line.newest_marks().len())?,
         false => Vec::new(),
     };
-    let has_id = |index: usize| compared.get(index).is_some_and(|entry| entry.has_host_id());
-    let confirmed = list.confirmed.saturating_sub(lead);
+    let has_id = |index: usize| rows.get(index).is_some_and(ComparedRow::has_host_id);
+    let confirmed = rows.iter().filter(|row| row.index < list.confirmed).count();
+    let text_of = |index: usize| {
+        let row = rows.get(index).filter(|row| row.part.is_none())?;
+        (list.text_of)(row.index)
+    };
     let comparison = LineComparison {
         line: &line,
         entries: &entries,
         confirmed,
         texts: &texts,
         has_id: &has_id,
-        text_of: &|index| (list.text_of)(lead + index),
+        text_of: &text_of,
     };
     // Nothing but its id tells whether the only message of a list was said again.
     let diff = match line.count_messages() == 0 || list.entries.len() < 2 || entries.is_empty() {
@@ -100,6 +142,7 @@ pub(super) fn align_list(
         seq_seen: list.seq_seen,
     };
     let mut decision = request.decide_list(session)?;
+    decision.outcomes = join_outcomes(&rows, decision.outcomes);
     // The line was compared without the system messages: with them, one entry is a list.
     if lead > 0 && decision.found_by == "none" && decision.outcomes.contains(&EntryOutcome::New) {
         decision.start = ListStart::Unplaced;
@@ -116,31 +159,66 @@ pub(super) fn align_list(
 }
 
 impl AlignmentRequest<'_> {
-    /// Builds the entries after the first `lead` as they are compared with the line.
-    fn build_entries(&self, lead: usize, line: &StoredLine<'_>) -> Vec<AlignableEntry> {
-        let compared = self.entries.get(lead..).unwrap_or(&[]);
-        let hashes = hash_entries(compared);
-        let places = self.known.iter().skip(lead).zip(hashes);
-        let entries = compared.iter().zip(places);
-        let build = |(entry, (known, list_hash)): (&&TranscriptEntry, (&Option<u64>, _))| {
+    /// Lists the rows of the entries after the first `lead`. An entry of several parts that is none
+    /// of the newest messages, but whose parts are consecutive ones, has a row for each part: the
+    /// assembly and other dialects join neighbours of one role.
+    fn list_rows(&self, lead: usize, line: &StoredLine<'_>) -> Vec<ComparedRow<'_>> {
+        let marks = line.newest_marks();
+        let mut rows = Vec::with_capacity(self.entries.len());
+        for (index, entry) in self.entries.iter().enumerate().skip(lead) {
+            let known = self.known.get(index).copied().flatten();
+            let has_parts = entry.said.len() > 1 && known.is_none() && !entry.has_host_id();
+            let has_mark = |mark: &MessageMark| mark.is_same_message(&entry.mark);
+            let is_joined = has_parts && !marks.iter().any(has_mark) && {
+                let mark = |part| MessageMark::from_parts(core::slice::from_ref(part), None, None);
+                let parts: Vec<MessageMark> = entry.said.iter().map(mark).collect();
+                let are_same = |marks: &[MessageMark]| {
+                    marks.iter().zip(&parts).all(|(mark, part)| mark.is_same_message(part))
+                };
+                marks.windows(parts.len()).any(are_same)
+            };
+            match is_joined {
+                true => rows.extend(entry.said.iter().map(|part| ComparedRow {
+                    entry,
+                    index,
+                    part: Some(part),
+                })),
+                false => rows.push(ComparedRow { entry, index, part: None }),
+            }
+        }
+        rows
+    }
+
+    /// Builds the rows as they are compared with the line.
+    fn build_entries(
+        &self,
+        rows: &[ComparedRow<'_>],
+        line: &StoredLine<'_>,
+    ) -> Vec<AlignableEntry> {
+        let build = |(row, list_hash): (&ComparedRow<'_>, [u8; 16])| {
+            let ComparedRow { entry, index, part } = *row;
+            let known = self.known.get(index).copied().flatten();
+            let whole = part.is_none();
             AlignableEntry {
-                mark: entry.mark,
+                mark: part.map_or(entry.mark, |part| {
+                    MessageMark::from_parts(core::slice::from_ref(part), None, None)
+                }),
                 role: entry.role,
                 text: entry.text_bytes.and_then(|bytes| match &*entry.said {
                     [part] => Some((int::to_usize(bytes.into()), part.said)),
                     _ => None,
                 }),
                 list_hash,
-                known_seq: *known,
+                known_seq: known,
                 position: known.and_then(|seq| line.position_of(seq)),
                 is_discriminating: entry.is_discriminating,
                 // An entry with an id of its own is another message, however alike the texts are.
-                redacted_copy: entry.redacted_copy.filter(|_| !entry.has_host_id()),
+                redacted_copy: entry.redacted_copy.filter(|_| whole && !entry.has_host_id()),
                 is_id_taken: entry.is_id_taken,
-                may_be_form: Cell::new(entry.is_other_form),
+                may_be_form: Cell::new(whole && entry.is_other_form),
             }
         };
-        entries.map(build).collect()
+        rows.iter().zip(hash_rows(rows)).map(build).collect()
     }
 
     /// Counts the first entries that may fill the slot: leading system messages of which no id is

@@ -1,8 +1,9 @@
 //! Rendered summaries in a list: a host whose history is the assembled context hands them back.
 //!
-//! In: the entries of a list, with the parts that begin like a rendered summary. Out: the entries
-//! without the parts that are what the engine renders for the id, compared by hash. Anything else
-//! stays a message: nobody can hide words behind the id of a summary.
+//! In: the entries of a list, with the parts that begin like a rendered summary or are placeholder
+//! turns. Out: the entries without the parts that are what the engine renders for the id, compared
+//! by hash, and without placeholder turns. Anything else stays a message: nobody can hide words
+//! behind the id of a summary.
 
 use alloc::vec::Vec;
 
@@ -15,7 +16,10 @@ use crate::storage::{
 };
 use lcm_text::{
     base::{error::Result, sort},
-    message::{Role, meaning, meaning::SaidPart},
+    message::{
+        Role,
+        meaning::{self, PLACEHOLDER_ID, SaidPart},
+    },
 };
 
 use super::transcript::{SummaryPart, TranscriptEntry};
@@ -49,7 +53,7 @@ pub(super) fn strip_rendered<'a>(
     sort::sort(&mut ids);
     ids.dedup();
     ids.truncate(SUMMARIES_MAX);
-    if ids.is_empty() {
+    if entries.is_empty() || head.messages == 0 {
         return Ok(());
     }
     let keys: Vec<RecordKey<Summary>> = ids.iter().map(|id| Summary::key(call.keys, *id)).collect();
@@ -63,7 +67,8 @@ pub(super) fn strip_rendered<'a>(
     for entry in entries {
         entry.strip_parts(&|part: &SummaryPart, said: &SaidPart| {
             let id = summary::parse_summary_id(&part.id).ok();
-            rendered.iter().any(|(known, hash)| Some(*known) == id && *hash == said.said)
+            part.id == PLACEHOLDER_ID
+                || rendered.iter().any(|(known, hash)| Some(*known) == id && *hash == said.said)
         });
     }
     Ok(())

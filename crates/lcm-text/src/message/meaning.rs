@@ -88,8 +88,15 @@ pub fn hash_parts(raw: &str, message: &ParsedMessage) -> Vec<SaidPart> {
     said
 }
 
+/// Text of the turn of the user that a context has before a message of the model at the start.
+pub const OPENING_PLACEHOLDER: &str = "[earlier messages are not shown]";
+/// Text of the turn of the user that a context has behind a message of the model at the end.
+pub const CLOSING_PLACEHOLDER: &str = "[the conversation continues here]";
+/// What [`find_summaries`] returns instead of the id of a summary for a placeholder turn.
+pub const PLACEHOLDER_ID: &str = "placeholder";
+
 /// Returns the parts that begin like a rendered summary: the place of each among the parts of
-/// [`hash_parts`], and the id of the summary.
+/// [`hash_parts`], and the id of the summary; of a placeholder turn [`PLACEHOLDER_ID`].
 #[must_use]
 pub fn find_summaries(raw: &str, message: &ParsedMessage) -> Vec<(usize, String)> {
     let id_of = |part: &Part| match part {
@@ -107,6 +114,9 @@ pub fn find_summaries(raw: &str, message: &ParsedMessage) -> Vec<(usize, String)
 
 /// Returns the id in the beginning of a rendered summary; `None`: the text begins otherwise.
 fn find_summary_id(text: &str) -> Option<&str> {
+    if [OPENING_PLACEHOLDER, CLOSING_PLACEHOLDER].contains(&text) {
+        return Some(PLACEHOLDER_ID);
+    }
     let text = text.trim_start();
     let rest = text.strip_prefix("<summary id=\"").or_else(|| text.strip_prefix("[summary "))?;
     rest.get(..20).filter(|id| id.starts_with("sum_"))

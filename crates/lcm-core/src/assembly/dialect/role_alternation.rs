@@ -9,12 +9,10 @@ use super::{
     RenderNote, RenderNotes,
     array_writer::{ArrayWriter, JsonFragment},
 };
-use lcm_text::types::api::Dialect;
-
-/// Text of the placeholder turn before a message of the model at the start.
-const OPENING_PLACEHOLDER: &str = "[earlier messages are not shown]";
-/// Text of the placeholder turn behind a message of the model at the end.
-const CLOSING_PLACEHOLDER: &str = "[the conversation continues here]";
+use lcm_text::{
+    message::meaning::{CLOSING_PLACEHOLDER, OPENING_PLACEHOLDER},
+    types::api::Dialect,
+};
 
 /// A message of one role.
 pub(super) struct RoleMessage {
