@@ -205,11 +205,19 @@ fn begin_tasks(host: &mut Host) {
     let remakes = json!({"task": "resummarize", "conversation": "c", "budget": 8000});
     for task in [compaction("maintain"), compaction("turn"), remakes] {
         let mut instruction = begin(host, &task);
+        let mut requests = Value::Null;
         while instruction.get("token").is_some() {
+            if let Some(place) = instruction["request"].as_u64() {
+                let id = requests[usize::try_from(place).unwrap()]["id"].clone();
+                instruction["arguments"]["request_id"] = id;
+            }
             let event = match instruction["call"].as_str() {
                 Some(call) => json!({"result": ask(host, call, &instruction["arguments"])}),
                 None => json!({"stopped": true}),
             };
+            if instruction["call"] == "compaction.plan" {
+                requests = event["result"]["requests"].clone();
+            }
             instruction = step(host, &instruction, &event);
         }
         assert_eq!(instruction["do"], "done");

@@ -15,6 +15,8 @@
 mod copies;
 #[path = "meaning/doubts.rs"]
 mod doubts;
+#[path = "meaning/forms.rs"]
+mod forms;
 #[path = "meaning/host.rs"]
 mod host;
 #[path = "meaning/ids.rs"]

@@ -276,7 +276,7 @@ impl SectionExporter<'_, '_> {
         header.add_text("frontier", &hash::hex(&head.frontier));
         header.add_number("summaries", head.summaries);
         header.add_number("items", head.context.count_items());
-        let Withdrawals { ranges, branches } = self.read_withdrawals()?;
+        let Withdrawals { ranges, branches, .. } = self.read_withdrawals()?;
         let withdrawn = ranges.len() + branches.len();
         if withdrawn > 0 {
             header.add_number("withdrawn", int::to_u64(withdrawn));

@@ -442,7 +442,7 @@ fn read_withdrawals(text: &str, fields: &mut JsonFields<'_>) -> Result<Withdrawa
         ranges.push(WithdrawnRange { seq_first, seq_last, reason });
         range.finish(NOT_A_LINE)?;
     }
-    Ok(Withdrawals { ranges, branches })
+    Ok(Withdrawals { ranges, branches, forms: Vec::new() })
 }
 
 /// Builds the line of branches that begin in the line of the conversation.

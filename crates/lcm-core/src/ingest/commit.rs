@@ -98,8 +98,8 @@ impl AppendCommit<'_> {
         let new_counts = int::saturate_tokens(count);
         let act = match prepared {
             Some(prepared) => {
-                let revisions = int::to_u64(revisions);
-                let new = NewMessageCounts { seq_first, revisions, tokens_before_line };
+                let forms = self.decision.list_form_marks(self.candidates);
+                let new = NewMessageCounts { seq_first, forms: &forms, tokens_before_line };
                 prepared.apply(call, head, new, &mut changes)?;
                 JournalAction::Branch { seq_first, count: new_counts, before }
             }

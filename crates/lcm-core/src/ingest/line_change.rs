@@ -13,7 +13,7 @@ use crate::storage::{
     context::{ContextItem, MessageRun},
     head::{ConversationHead, UserMessageRef},
     history::MessageHistory,
-    message_mark::AcceptedList,
+    message_mark::{AcceptedList, MessageMark},
     records::withdrawals::{WithdrawalReason, Withdrawals},
     store_session::StoreSession,
 };
@@ -25,7 +25,10 @@ use lcm_text::{
     message,
 };
 
-use super::{list_decision::SeenMessages, stored_line::PAGE_MESSAGES};
+use super::{
+    list_decision::SeenMessages,
+    stored_line::{PAGE_MESSAGES, read_marks},
+};
 
 /// Most ranges of set-aside messages that one append brings back.
 pub(super) const RESTORED_MAX: usize = 32;
@@ -89,12 +92,12 @@ pub(super) struct PreparedUpdate {
     fork: Option<u64>,
 }
 
-/// The counts of the new messages of an append.
+/// The new messages of an append.
 #[derive(Clone, Copy)]
-pub(super) struct NewMessageCounts {
+pub(super) struct NewMessageCounts<'a> {
     pub(super) seq_first: u64,
-    /// Number of first messages that are other forms of stored messages.
-    pub(super) revisions: u64,
+    /// Marks of the first messages, which are other forms of stored messages.
+    pub(super) forms: &'a [MessageMark],
     /// Tokens of all messages before the first one that belongs to the line.
     pub(super) tokens_before_line: u64,
 }
@@ -124,7 +127,11 @@ impl LineUpdate {
         if let Some(change) = &self.change {
             ensure_valid(head, &withdrawals, change)?;
             if change.is_grown {
-                withdrawals.withdraw_revisions(change.fork + 1, head.messages)?;
+                let range = (change.fork + 1, head.messages);
+                let parts = withdrawals.list_line_ranges(range.0, range.1);
+                let seqs: Vec<u64> = parts.into_iter().flat_map(|(from, to)| from..=to).collect();
+                let marks = read_marks(session, &history, &seqs)?;
+                withdrawals.withdraw_revisions(range, &marks)?;
             } else if change.fork < head.messages {
                 withdrawals.set_aside(change.fork, head.messages)?;
             }
@@ -206,13 +213,13 @@ impl PreparedUpdate {
         mut self,
         call: Call<'_>,
         head: &mut ConversationHead,
-        new: NewMessageCounts,
+        new: NewMessageCounts<'_>,
         changes: &mut Changes,
     ) -> Result<()> {
-        let line_first = new.seq_first + new.revisions;
-        if new.revisions > 0 {
+        let line_first = new.seq_first + int::to_u64(new.forms.len());
+        if !new.forms.is_empty() {
             let (first, last) = (new.seq_first, line_first - 1);
-            self.withdrawals.withdraw_revisions(first, last)?;
+            self.withdrawals.withdraw_revisions((first, last), new.forms)?;
             push_item(&mut self.replacement, withdrawn_item(first, last));
         }
         if line_first <= head.messages {

@@ -150,7 +150,8 @@ impl ListBatch<'_> {
             places_of(EntryOutcome::Revision).chain(places_of(EntryOutcome::New)).collect();
         let system = places_of(EntryOutcome::System).map(|place| place.index).collect();
         let mut notices = decision.notices;
-        if places.is_empty() && entries.len() > 1 && decision.found_by == "alignment" {
+        let is_announced = decision.found_by == "alignment" || decision.is_end;
+        if places.is_empty() && entries.len() > 1 && is_announced && decision.change.is_none() {
             notices.push(NOTHING_NEW.into());
         }
         let line = LineUpdate {

@@ -13,6 +13,7 @@ use alloc::{format, string::String, vec::Vec};
 
 use crate::storage::{
     context::ContextItem,
+    message_mark::MessageMark,
     records::withdrawals::{WithdrawalReason, Withdrawals, WithdrawnRange},
     store_session::StoreSession,
 };
@@ -28,9 +29,6 @@ use super::{
     message_form::{self, MessageForm},
     stored_line::{ComparedMessage, PAGE_MESSAGES, StoredLine},
 };
-
-/// Most revisions among which an entry is looked for.
-const REVISIONS_MAX: usize = 256;
 
 /// Notice about a list of which the common beginning proves nothing.
 const SHORT_BEGINNING: &str = "branch-in-doubt: the list begins like the stored messages, but the \
@@ -65,6 +63,8 @@ pub(super) struct ListDecision {
     pub(super) list_hash: Option<[u8; 16]>,
     /// What the caller has seen once the list is stored.
     pub(super) seen: SeenMessages,
+    /// Whether the list is shorter than the line and ends with its newest message.
+    pub(super) is_end: bool,
     /// Lines for the warnings of the receipt.
     pub(super) notices: Vec<String>,
 }
@@ -179,6 +179,8 @@ impl LineRequest<'_, '_> {
             start: ListStart::Earlier,
             list_hash: None,
             seen: SeenMessages::default(),
+            is_end: self.find_last_stored().position == self.line.count_messages()
+                && int::to_u64(self.entries.len()) < self.line.count_messages(),
             notices: Vec::new(),
         };
         self.mark_revisions(session, &mut decision)?;
@@ -262,13 +264,13 @@ impl LineRequest<'_, '_> {
             let length = int::to_u64(index - start);
             // The entries between are as many messages, where one list leads from one end to the
             // other: directly before or after the place at which a branch begins.
-            let firsts =
+            let mut firsts =
                 [before + 1, position.saturating_sub(length)].into_iter().filter(|first| {
                     self.follows_in_list(before, *first)
                         && self.follows_in_list((first + length).saturating_sub(1), position)
                 });
             if length > 0
-                && let Some(first) = firsts.last()
+                && let Some(first) = firsts.next_back()
             {
                 forms.extend(self.find_gap_forms(session, start, first + length, decision)?);
             }
@@ -288,7 +290,7 @@ impl LineRequest<'_, '_> {
         if forms.is_empty() {
             return Ok(());
         }
-        let known = self.read_revisions(session)?;
+        let known = self.line.read_forms(session)?;
         let mut count = 0;
         for (index, position) in forms {
             let (Some(entry), Some(outcome)) =
@@ -296,7 +298,7 @@ impl LineRequest<'_, '_> {
             else {
                 continue;
             };
-            let is_known = known.iter().any(|stored| stored.mark.is_same_message(&entry.mark))
+            let is_known = known.iter().any(|form| form.is_same_message(&entry.mark))
                 || self.line.has_branch(session, position - 1, entry)?;
             *outcome = if is_known { EntryOutcome::Stored } else { EntryOutcome::Revision };
             count += usize::from(!is_known);
@@ -323,11 +325,10 @@ impl LineRequest<'_, '_> {
             .map(|(_, place)| place)
             .filter(|(entry, outcome)| entry.is_id_taken && **outcome == EntryOutcome::New)
             .collect();
-        let known = if taken.is_empty() { Vec::new() } else { self.read_revisions(session)? };
+        let known = if taken.is_empty() { Vec::new() } else { self.line.read_forms(session)? };
         for (entry, outcome) in &mut taken {
-            let is_form = |form: &ComparedMessage| {
-                form.mark.id == entry.mark.id && form.mark.meaning == entry.mark.meaning
-            };
+            let is_form =
+                |form: &MessageMark| form.id == entry.mark.id && form.meaning == entry.mark.meaning;
             if known.iter().any(is_form) {
                 **outcome = EntryOutcome::Stored;
             }
@@ -398,27 +399,13 @@ impl LineRequest<'_, '_> {
         position_first: u64,
         count: usize,
     ) -> Result<Vec<ComparedMessage>> {
-        let mut stored = Vec::new();
-        while stored.len() < count {
-            let position = position_first + int::to_u64(stored.len());
-            let page = self.line.read_page(session, position)?;
-            if page.is_empty() {
-                break;
-            }
-            stored.extend(page);
+        let positions = position_first..position_first + int::to_u64(count);
+        let seqs: Vec<u64> = positions.map(|position| self.line.seq_at(position)).collect();
+        let mut stored = Vec::with_capacity(count);
+        for page in seqs.chunks(PAGE_MESSAGES) {
+            stored.extend(self.line.read_stored(session, page)?);
         }
-        stored.truncate(count);
         Ok(stored)
-    }
-
-    /// Reads the newest messages that are other forms of messages.
-    fn read_revisions(&self, session: &mut StoreSession<'_>) -> Result<Vec<ComparedMessage>> {
-        let ranges = self.withdrawals.ranges.iter().rev();
-        let of_revisions = ranges.filter(|range| range.reason == WithdrawalReason::Revision);
-        let seqs = of_revisions.flat_map(|range| (range.seq_first..=range.seq_last).rev());
-        let mut seqs: Vec<u64> = seqs.take(REVISIONS_MAX).collect();
-        seqs.reverse();
-        self.line.read_stored(session, &seqs)
     }
 
     /// Decides whether the list goes another way after its last stored entry.

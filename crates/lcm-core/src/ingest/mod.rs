@@ -50,5 +50,6 @@ pub(crate) use line_change::find_newest_user;
 pub(crate) use planned_line::PlannedLine;
 pub(crate) use reconcile::reconcile;
 pub(crate) use rewind::{RewindTarget, rewind_line};
+pub(crate) use stored_line::read_forms;
 pub(crate) use transcript::identify;
 pub(crate) use upload::stage;

@@ -5,7 +5,9 @@
 
 use alloc::{string::String, vec::Vec};
 
-use crate::storage::{head::ConversationHead, records::identity::StoredIdentity};
+use crate::storage::{
+    head::ConversationHead, message_mark::MessageMark, records::identity::StoredIdentity,
+};
 use lcm_text::{base::int, message::Role, types::event::EventList};
 
 use super::{
@@ -56,6 +58,12 @@ pub(super) struct AppendDecision {
 }
 
 impl AppendDecision {
+    /// Lists the marks of the first new messages, which are other forms of stored messages.
+    pub(super) fn list_form_marks(&self, candidates: &[AppendCandidate<'_>]) -> Vec<MessageMark> {
+        let forms = self.new_messages.iter().take(self.revisions);
+        forms.filter_map(|new| Some(candidates.get(new.index)?.entry.mark)).collect()
+    }
+
     /// Counts the system messages, after other forms of messages, with which the new messages
     /// begin; 0: all of them are system messages.
     pub(super) fn count_lead(&self, candidates: &[AppendCandidate<'_>]) -> usize {

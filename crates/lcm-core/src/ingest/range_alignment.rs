@@ -98,7 +98,7 @@ impl ComparedRange<'_> {
             if count >= self.entries.len() || position >= self.position_end {
                 return Ok(count);
             }
-            let stored = line.read_page(session, position)?;
+            let stored = line.read_page_before(session, position, self.position_end)?;
             let pairs =
                 self.entries.iter().skip(count).zip((position..self.position_end).zip(stored));
             for (entry, (position, stored)) in pairs {
@@ -124,7 +124,7 @@ impl ComparedRange<'_> {
             let end = self.position_end - int::to_u64(count);
             let length = (most - count).min(PAGE_MESSAGES);
             let mut first = end - int::to_u64(length);
-            let mut stored = line.read_page(session, first)?;
+            let mut stored = line.read_page_before(session, first, end)?;
             stored.truncate(length);
             if stored.len() < length {
                 // A large message ended the page, so the page does not reach the end.
@@ -158,7 +158,7 @@ impl ComparedRange<'_> {
         let mut stored: Vec<ComparedMessage> = Vec::new();
         while stored.len() < count.min(RANGE_MAX) {
             let position = self.position_first + int::to_u64(stored.len());
-            stored.extend(line.read_page(session, position)?);
+            stored.extend(line.read_page_before(session, position, self.position_end)?);
         }
         stored.truncate(count);
         let is_whole = entries.len() == self.entries.len() && stored.len() == count;

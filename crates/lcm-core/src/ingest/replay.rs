@@ -4,7 +4,7 @@
 //! an error with `refuse_replay`. A host that lost its position would store messages twice, but
 //! equal messages alone prove nothing. `append` uses this module; `reconcile` uses its thresholds.
 
-use alloc::{format, vec::Vec};
+use alloc::{format, string::String, vec::Vec};
 
 use lcm_text::{
     base::{
@@ -16,6 +16,9 @@ use lcm_text::{
 };
 
 use super::{append_options::AppendExtra, batch::AppendCandidate, new_messages::AppendDecision};
+
+/// Beginning of the warning of a likely replay.
+const POSSIBLE_REPLAY: &str = "possible-replay";
 
 /// How many new messages that equal stored messages make a likely replay.
 ///
@@ -67,13 +70,17 @@ pub(super) fn add_replay_warnings(
             let count = seqs.len();
             decided.is_likely_replay = true;
             decided.warnings.push(format!(
-                "possible-replay: {count} of the messages with seq {first} to {last} equal stored \
+                "{POSSIBLE_REPLAY}: {count} of the messages with seq {first} to {last} equal stored \
                  messages"
             ));
         }
     }
     if extra.refuse_replay && decided.is_likely_replay {
-        let message = decided.warnings.first().cloned().unwrap_or_default();
+        let replay = decided.warnings.iter().rfind(|warning| warning.starts_with(POSSIBLE_REPLAY));
+        let message = format!(
+            "`refuse_replay` must be false to store messages again; {}",
+            replay.map_or("", String::as_str)
+        );
         return Err(Error::new(ErrorCode::Exists, message));
     }
     Ok(())

@@ -113,7 +113,7 @@ pub(crate) fn rewind_line(
     if let Some(prepared) = update.prepare_update(session, call, head, 0)? {
         let tokens_before_line = head.raw_tokens;
         let seq_first = head.messages + 1;
-        let new = NewMessageCounts { seq_first, revisions: 0, tokens_before_line };
+        let new = NewMessageCounts { seq_first, forms: &[], tokens_before_line };
         prepared.apply(call, head, new, &mut changes)?;
     }
     rewound.changed = Some((before, changes));

@@ -10,7 +10,7 @@ use crate::storage::{
     history::MessageHistory,
     message_mark::MessageMark,
     pack::{PlacedMessage, RawText},
-    records::withdrawals::Withdrawals,
+    records::withdrawals::{WithdrawalReason, Withdrawals},
     store_session::StoreSession,
 };
 use lcm_text::{
@@ -146,7 +146,21 @@ impl<'a> StoredLine<'a> {
         session: &mut StoreSession<'_>,
         position: u64,
     ) -> Result<Vec<ComparedMessage>> {
-        let last = self.length.min(position + int::to_u64(PAGE_MESSAGES) - 1);
+        self.read_page_before(session, position, self.length + 1)
+    }
+
+    /// Reads messages as [`Self::read_page`], of those before the position `end`.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the store; `corrupt`.
+    pub(super) fn read_page_before(
+        &self,
+        session: &mut StoreSession<'_>,
+        position: u64,
+        end: u64,
+    ) -> Result<Vec<ComparedMessage>> {
+        let last = self.length.min(position + int::to_u64(PAGE_MESSAGES) - 1).min(end - 1);
         let seqs: Vec<u64> = (position..=last).map(|position| self.seq_at(position)).collect();
         let (Some(seq_first), Some(seq_last)) = (seqs.first(), seqs.last()) else {
             return Ok(Vec::new());
@@ -158,7 +172,7 @@ impl<'a> StoredLine<'a> {
         };
         let mut out = Vec::with_capacity(placed.len());
         for placed in placed {
-            let message = self.read_message(session, &placed)?;
+            let message = read_message(session, &self.history, &placed)?;
             let is_small = !message.text.is_empty();
             out.push(message);
             if !is_small {
@@ -179,7 +193,7 @@ impl<'a> StoredLine<'a> {
         seqs: &[u64],
     ) -> Result<Vec<ComparedMessage>> {
         let placed = self.history.read_messages_at(session, seqs)?;
-        placed.iter().map(|placed| self.read_message(session, placed)).collect()
+        placed.iter().map(|placed| read_message(session, &self.history, placed)).collect()
     }
 
     /// Returns whether set-aside messages begin with an entry after the message at `position`.
@@ -204,20 +218,16 @@ impl<'a> StoredLine<'a> {
         Ok(false)
     }
 
-    fn read_message(
-        &self,
-        session: &mut StoreSession<'_>,
-        placed: &PlacedMessage,
-    ) -> Result<ComparedMessage> {
-        let text = self.history.read_text(session, &placed.stored)?;
-        let message = message::parse(placed.dialect, &text).map_err(|_| {
-            Error::corrupt_store(format_args!("message {} cannot be read", placed.seq))
-        })?;
-        let mark = MessageMark::from_message(&text, &message);
-        let said = meaning::read_text(&text, &message);
-        let is_small = text.len() <= limits::PACK_BYTES_MAX;
-        let text = if is_small { text.into_owned() } else { String::new() };
-        Ok(ComparedMessage { mark, role: message.role, text, said })
+    /// Returns the marks of the stored messages that are other forms of messages, the newest ones.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the store; `corrupt`.
+    pub(super) fn read_forms(&self, session: &mut StoreSession<'_>) -> Result<Vec<MessageMark>> {
+        match self.is_comparable() {
+            true => Ok(self.withdrawals.forms.clone()),
+            false => read_forms(session, &self.history, self.withdrawals),
+        }
     }
 
     /// Reads the texts of at most `count` newest messages, oldest first. A text in chunks is empty.
@@ -240,4 +250,50 @@ impl<'a> StoredLine<'a> {
         });
         Ok(texts.collect())
     }
+}
+
+/// Reads the marks of all stored messages that are other forms of messages.
+///
+/// # Errors
+///
+/// Errors of the store; `corrupt`.
+pub(crate) fn read_forms(
+    session: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    withdrawals: &Withdrawals,
+) -> Result<Vec<MessageMark>> {
+    let ranges = withdrawals.ranges.iter();
+    let of_forms = ranges.filter(|range| range.reason == WithdrawalReason::Revision);
+    let seqs: Vec<u64> = of_forms.flat_map(|range| range.seq_first..=range.seq_last).collect();
+    read_marks(session, history, &seqs)
+}
+
+/// Reads the marks of messages of ascending seqs.
+pub(super) fn read_marks(
+    session: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    seqs: &[u64],
+) -> Result<Vec<MessageMark>> {
+    let mut marks = Vec::with_capacity(seqs.len());
+    for page in seqs.chunks(PAGE_MESSAGES) {
+        for placed in history.read_messages_at(session, page)? {
+            marks.push(read_message(session, history, &placed)?.mark);
+        }
+    }
+    Ok(marks)
+}
+
+fn read_message(
+    session: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    placed: &PlacedMessage,
+) -> Result<ComparedMessage> {
+    let text = history.read_text(session, &placed.stored)?;
+    let message = message::parse(placed.dialect, &text)
+        .map_err(|_| Error::corrupt_store(format_args!("message {} cannot be read", placed.seq)))?;
+    let mark = MessageMark::from_message(&text, &message);
+    let said = meaning::read_text(&text, &message);
+    let is_small = text.len() <= limits::PACK_BYTES_MAX;
+    let text = if is_small { text.into_owned() } else { String::new() };
+    Ok(ComparedMessage { mark, role: message.role, text, said })
 }

@@ -414,7 +414,7 @@ impl ImportSection {
         if self.summaries_seen != self.summaries || self.items_seen > 0 {
             return refuse_line("must follow all summaries that the header counts");
         }
-        let Withdrawals { ranges, branches } = list;
+        let Withdrawals { ranges, branches, .. } = list;
         let count = ranges.len() + branches.len();
         if count == 0 || count > export_format::ITEMS_PER_LINE {
             return refuse_line("must have 1 to 128 ranges and branches");

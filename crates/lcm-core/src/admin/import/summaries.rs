@@ -238,10 +238,11 @@ pub(super) fn store_context(
     batch: &ContextBatch,
 ) -> Result<bool> {
     let ContextBatch { items, withdrawals, life } = batch;
+    let mut withdrawals = withdrawals.clone();
     let keys = call.keys;
     let old = loaded.head.context.load_items(session, keys)?;
     let new = resolve_items(session, &MessageHistory::new(call, &loaded.head), items)?;
-    ensure_withdrawn(&new, withdrawals)?;
+    ensure_withdrawn(&new, &withdrawals)?;
     let created = loaded.bytes.is_none();
     let replaces = (old != new && is_more_compacted(&new, &old)) || created;
     let before = (!created && replaces).then(|| loaded.head.context.clone());
@@ -249,8 +250,8 @@ pub(super) fn store_context(
     let adopts = adopt_family_and_archive(session, call, &mut loaded.head, life, &mut changes)?;
     let key = Withdrawals::key(keys);
     let stored = session.read_record(&key)?.unwrap_or_default();
-    let takes =
-        stored != *withdrawals && (replaces || (old == new && stored == Withdrawals::default()));
+    let takes = !stored.has_same_ranges(&withdrawals)
+        && (replaces || (old == new && stored == Withdrawals::default()));
     if !replaces && !adopts && !takes {
         return Ok(false);
     }
@@ -271,8 +272,11 @@ pub(super) fn store_context(
     if takes {
         let head = &mut loaded.head;
         let history = MessageHistory { keys, head };
-        head.newest_user = ingest::find_newest_user(session, &history, withdrawals, head.messages)?;
-        changes.write_record(&key, withdrawals)?;
+        let forms = ingest::read_forms(session, &history, &withdrawals)?;
+        withdrawals.add_forms(&forms);
+        head.newest_user =
+            ingest::find_newest_user(session, &history, &withdrawals, head.messages)?;
+        changes.write_record(&key, &withdrawals)?;
     }
     let act = JournalAction::Import { summaries: 0, before };
     loaded.commit_changes(session, call, act, changes)?;

@@ -16,12 +16,15 @@ use serde::{Deserialize, Serialize};
 use crate::storage::{
     codec::{self, SoundRecord},
     keys::ConversationKeys,
+    message_mark::MessageMark,
     record_key::RecordKey,
 };
 use lcm_text::base::error::{Error, Result};
 
 /// Most ranges of one conversation; the record then has about 200 KiB.
 const RANGES_MAX: usize = 16_384;
+/// Most other forms whose marks are remembered, the newest ones: 256 KiB.
+const FORMS_MAX: usize = 16_384;
 /// Most branch starts that are remembered, the newest ones.
 const BRANCHES_MAX: usize = 64;
 
@@ -70,6 +73,9 @@ pub(crate) struct Withdrawals {
     /// Branches that begin in the line, ascending; also those that were set aside, as long as the
     /// line has messages that their lists did not have.
     pub(crate) branches: Vec<BranchStart>,
+    /// Marks of the other forms, in the order in which they were stored, by the rule of the head's
+    /// marks. So a list is compared with the forms without reading them.
+    pub(crate) forms: Vec<MessageMark>,
 }
 
 impl SoundRecord for Withdrawals {
@@ -78,6 +84,7 @@ impl SoundRecord for Withdrawals {
         let is_next = |[left, right]: &[BranchStart; 2]| left.seq < right.seq;
         let follows = |start: &BranchStart| start.after < start.seq;
         self.branches.len() <= BRANCHES_MAX
+            && self.forms.len() <= FORMS_MAX
             && self.branches.array_windows().all(is_next)
             && self.branches.iter().all(follows)
             && self.branches.last().is_none_or(|start| codec::are_countable(&[start.seq]))
@@ -98,6 +105,11 @@ impl Withdrawals {
     /// Returns the key of the record of a conversation.
     pub(crate) fn key(keys: &ConversationKeys) -> RecordKey<Self> {
         RecordKey::new(keys.withdrawals_key())
+    }
+
+    /// Returns whether the records have the same ranges and branches.
+    pub(crate) fn has_same_ranges(&self, other: &Self) -> bool {
+        self.ranges == other.ranges && self.branches == other.branches
     }
 
     /// Appends the ranges and branches of a later part of the record.
@@ -148,17 +160,29 @@ impl Withdrawals {
         self.branches.drain(..excess);
     }
 
-    /// Withdraws messages of the line as other forms of messages.
+    /// Withdraws messages of the line as other forms of messages; `marks`: those of the messages.
     ///
     /// # Errors
     ///
     /// `limit-exceeded`: too many ranges.
-    pub(crate) fn withdraw_revisions(&mut self, seq_first: u64, seq_last: u64) -> Result<()> {
+    pub(crate) fn withdraw_revisions(
+        &mut self,
+        (seq_first, seq_last): (u64, u64),
+        marks: &[MessageMark],
+    ) -> Result<()> {
+        self.add_forms(marks);
         for (seq_first, seq_last) in self.list_line_ranges(seq_first, seq_last) {
             let reason = WithdrawalReason::Revision;
             self.add_range(WithdrawnRange { seq_first, seq_last, reason })?;
         }
         Ok(())
+    }
+
+    /// Remembers the marks of other forms.
+    pub(crate) fn add_forms(&mut self, marks: &[MessageMark]) {
+        self.forms.extend(marks);
+        let excess = self.forms.len().saturating_sub(FORMS_MAX);
+        self.forms.drain(..excess);
     }
 
     /// Puts the messages of `[seq_first, seq_last]` back into the line.
@@ -285,8 +309,9 @@ impl Withdrawals {
         }
         if self.ranges.len() > RANGES_MAX {
             return Err(Error::limit_exceeded(format_args!(
-                "at most {RANGES_MAX} ranges of messages can be set aside; begin another \
-                 conversation"
+                "a conversation can have {RANGES_MAX} ranges of messages that are set aside or \
+                 other forms, this one would have {}; begin another conversation",
+                self.ranges.len()
             )));
         }
         Ok(())
@@ -336,7 +361,7 @@ mod tests {
                 }
                 _ => {
                     let last = first.min(60);
-                    record.withdraw_revisions(first, last).unwrap();
+                    record.withdraw_revisions((first, last), &[]).unwrap();
                     if live(&flags, first) {
                         flags[int::to_usize(first)] = Some(None);
                     }
