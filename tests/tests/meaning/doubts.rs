@@ -104,6 +104,25 @@ fn other_forms_beside_a_fork_lead_to_the_branch() {
     }
 }
 
+/// The host takes messages back; one before them was handed over in another form.
+#[test]
+fn an_undo_beside_another_form_acts() {
+    for is_first_form in [false, true] {
+        let mut host = Host::new();
+        let chat = chat_of(10);
+        let mut other = chat.clone();
+        let text = format!("{} <reminder>Be brief.</reminder>", text_of(&chat[2]));
+        other[2] = json!({"role": "user", "content": text});
+        let (first, then) = if is_first_form { (&other, &chat) } else { (&chat, &other) };
+        hand_over(&mut host, first, false);
+        hand_over(&mut host, &then[..6], false);
+        assert_eq!(host.context(), texts_of(&first[..6]), "{:?}", host.warnings);
+        hand_over(&mut host, first, false);
+        assert_eq!(host.context(), texts_of(first));
+        assert_eq!(host.stored().len(), 11);
+    }
+}
+
 /// What a list in doubt stored comes back after a rewind to the fork; nothing is stored twice.
 #[test]
 fn a_rewind_ends_the_doubt() {

@@ -379,6 +379,30 @@ fn a_context_that_is_handed_back_is_stored_once() {
     assert_eq!(host.append(Dialect::OpenaiChat, &list).ingested, 2);
 }
 
+/// A list that goes back over 45 forks at once, each of which set aside a part of it.
+#[test]
+fn a_list_goes_back_over_many_branches() {
+    let mut host = Host::new();
+    let mut path = vec![long_message("user", 0), long_message("assistant", 1)];
+    host.append(Dialect::OpenaiChat, &path);
+    for level in 1..=45 {
+        let next =
+            |number: usize| [long_message("user", number), long_message("assistant", number + 1)];
+        host.append(Dialect::OpenaiChat, &[path.clone(), next(1_000 + 2 * level).into()].concat());
+        path.extend(next(2 * level));
+        host.append(Dialect::OpenaiChat, &path);
+    }
+    let mut other = path[..2].to_vec();
+    other.extend([long_message("user", 5_000), long_message("assistant", 5_001)]);
+    host.append(Dialect::OpenaiChat, &other);
+    let stored = host.stored().len();
+    path.push(long_message("user", 6_000));
+    assert_eq!(host.append(Dialect::OpenaiChat, &path).ingested, 1, "{:?}", host.warnings.last());
+    assert_eq!(host.stored().len(), stored + 1);
+    assert_eq!(host.context(), path.iter().map(text_of).collect::<Vec<String>>());
+    host.ensure_sound();
+}
+
 /// The assembly joins neighbours of one role and adds placeholder turns. A host whose history is
 /// the context stores each message once, also if the context ends with an answer.
 #[test]

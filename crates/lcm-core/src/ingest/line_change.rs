@@ -31,7 +31,7 @@ use super::{
 };
 
 /// Most ranges of set-aside messages that one append brings back.
-pub(super) const RESTORED_MAX: usize = 32;
+pub(super) const RESTORED_MAX: usize = 256;
 
 /// The messages that leave the line and come back, before new messages are added.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -72,8 +72,8 @@ pub(super) struct LineDiff {
     pub(super) grown: Option<usize>,
     /// Whether the list began like the line without enough anchors.
     pub(super) has_short_beginning: bool,
-    /// Whether the list begins like the line with one anchor, and all that follows in the line is
-    /// the answer to the first question: that answer may well be made again.
+    /// Whether only the first question is shared, and the line continues with its answer alone, so
+    /// that the list may have another answer to it.
     pub(super) is_first_turn: bool,
 }
 
@@ -255,7 +255,6 @@ impl LineComparison<'_, '_> {
             run.anchors >= INSIDE_ANCHORS_MIN || (run.length > 0 && reaches_end)
         };
         if is_proven(&begun_anew) && begun_anew.length >= prefix.length {
-            diff.positions.fill(None);
             diff.add_prefix(&begun_anew);
             return self.follow_branches(session, diff, begun_anew.last_places());
         }
@@ -300,8 +299,6 @@ impl LineComparison<'_, '_> {
             }
         } else {
             diff.has_short_beginning |= length > 0;
-            diff.positions.fill(None);
-            diff.other_forms.clear();
         }
         Ok(())
     }
@@ -511,7 +508,7 @@ impl LineComparison<'_, '_> {
     /// A list is rotated if older messages were inserted at its start after the rest was stored, so
     /// the line has the older messages after the rest. The second run is all messages before
     /// `first`, and the third run the messages after `first`. The second run needs enough anchors,
-    /// because few messages may well be said again.
+    /// because a short run may be a repetition.
     fn find_rotated_runs(
         &self,
         session: &mut StoreSession<'_>,

@@ -429,7 +429,8 @@ impl LineRequest<'_, '_> {
         let fork = self.line.seq_at(last.position);
         let rest = decision.outcomes.iter_mut().skip(last.count);
         rest.take(restored.count).for_each(|outcome| *outcome = EntryOutcome::Stored);
-        // The forms of messages that come back are only looked for among the revisions.
+        // Position 1 stands for any: where the forms lie does not matter, only whether they are
+        // stored.
         let forms: Vec<(usize, u64)> = restored.forms.iter().map(|index| (*index, 1)).collect();
         self.apply_forms(session, &forms, decision)?;
         let hidden = self.restore_known(&mut restored, summarised);
@@ -452,7 +453,10 @@ impl LineRequest<'_, '_> {
                 "revision: a longer form replaces message {} in the context",
                 self.line.seq_at(self.line.count_messages())
             ));
-        } else if is_placed && left > 0 && (has_new || has_restored || self.is_undo(last)) {
+        } else if is_placed
+            && left > 0
+            && (has_new || has_restored || self.is_undo(last, &decision.outcomes))
+        {
             let place = ForkPlace { last, restored: count, summarised };
             change.fork = self.choose_fork(place, &mut decision.notices);
             let after = change.restored.last().map_or(fork, |(_, last)| *last);
@@ -516,17 +520,20 @@ impl LineRequest<'_, '_> {
 
     /// Returns whether the list is the beginning of the line and nothing else: the host took back
     /// what follows.
-    fn is_undo(&self, last: LastStored) -> bool {
+    fn is_undo(&self, last: LastStored, outcomes: &[EntryOutcome]) -> bool {
         let mut before = self.diff.position_accepted;
-        let mut is_next = |position: &Option<u64>| {
-            let Some(position) = *position else { return false };
-            let follows = self.follows_in_list(before, position);
-            before = position;
+        let mut is_next = |(position, outcome): (&Option<u64>, &EntryOutcome)| {
+            // An entry without a position that is not new is another form of the next message.
+            let is_form = *outcome != EntryOutcome::New;
+            let position = position.or(is_form.then_some(before + 1));
+            let follows = position.is_some_and(|next| self.follows_in_list(before, next));
+            before = position.unwrap_or(before);
             follows
         };
+        let rest = self.diff.positions.iter().zip(outcomes).skip(self.diff.accepted);
         self.entries.len() > 1
             && last.count == self.entries.len()
-            && self.diff.positions.iter().skip(self.diff.accepted).all(&mut is_next)
+            && rest.into_iter().all(&mut is_next)
             && self.is_whole()
     }
 
@@ -613,7 +620,8 @@ impl LineRequest<'_, '_> {
     ) -> Result<RestoredMessages> {
         let mut found = RestoredMessages::default();
         let mut after = fork;
-        while found.ranges.len() < RESTORED_MAX {
+        // A window inside a branch leads to as many ranges before these.
+        while found.ranges.len() < RESTORED_MAX / 2 {
             let rest = self.entries.get(start + found.count..).unwrap_or(&[]);
             let mut best = (MatchedBranch::default(), 0);
             for range in self.withdrawals.ranges_after(after) {

@@ -26,7 +26,7 @@ use lcm_text::{
 
 use super::alignment::AlignableEntry;
 
-/// Most messages of one page, which begins at a multiple of this number.
+/// Most messages of one page.
 pub(super) const PAGE_MESSAGES: usize = 64;
 
 /// A stored message as it is compared.

@@ -303,7 +303,7 @@ pub struct PlannedLine {
     /// not set aside. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grown: Option<bool>,
-    /// Set-aside messages that come back, ascending; at most 32 ranges. Default: `[]`.
+    /// Set-aside messages that come back, ascending; at most 256 ranges. Default: `[]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restored: Option<Vec<SeqRange>>,
     /// Whether the list has every message of the line, so that no branch of it is in doubt any
