@@ -119,8 +119,8 @@ impl Conversation {
     }
 
     /// Sets whether [`Conversation::turn`] leaves compaction that can wait to
-    /// [`Conversation::maintain`] and the next turn; the default is as `turn_compaction` of the
-    /// configuration says, which is true.
+    /// [`Conversation::maintain`] and the next turn. Default: `turn_compaction` of the
+    /// configuration; without it, true.
     #[must_use]
     pub fn defer(mut self, defer: bool) -> Self {
         self.defer = Some(defer);

@@ -21,7 +21,7 @@ const SHARERS_MAX: usize = 200;
 const WINDOW: usize = 30_000;
 
 /// Functions that are called most and come first, because a call of one of the first 128 needs a
-/// byte less. 100 and 120 make the module smaller still, but not compressed.
+/// byte less. 100 and 120 reduce its bytes further, but not its gzipped bytes.
 const CALLED_FIRST: usize = 60;
 
 /// Returns the module with one name per function: its place in the order, in digits.

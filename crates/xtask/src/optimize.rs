@@ -55,9 +55,8 @@ pub(crate) fn optimized(workspace: &Workspace, module: &[u8], target: &Path) -> 
     let folder = target.join("wasm-opt");
     fs::create_dir_all(&folder).context("making the folder of wasm-opt")?;
     let [_, (_, lock)] = PACKAGE;
-    let order = include_str!("function_order.rs");
-    let given = [&ARGUMENTS[..], &ORDERING[..], &[lock, order]].concat().join(" ");
-    let key = sha256(&[module, given.as_bytes()].concat());
+    let code = [include_str!("optimize.rs"), include_str!("function_order.rs")].concat();
+    let key = sha256(&[module, lock.as_bytes(), code.as_bytes()].concat());
     let kept = folder.join(format!("{key}.wasm"));
     if let Ok(smaller) = fs::read(&kept) {
         return Ok(smaller);

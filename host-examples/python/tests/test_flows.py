@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import unittest
+from types import SimpleNamespace
 from typing import Any
 
 from lcm_engine import (
@@ -104,6 +105,9 @@ class Texts(unittest.TestCase):
             texts.to_texts([["role"]])
         message = "`messages.0` must be an object or JSON text, not list"
         self.assertEqual(caught.exception.message, message)
+        with self.assertRaises(LcmError) as caught:
+            texts.to_texts([SimpleNamespace(model_dump=dict)])
+        self.assertIn("message.model_dump(exclude_none=True)", caught.exception.message)
         for bad in (None, 7, "{}", {"role": "user", "content": "x"}):
             with self.assertRaises(LcmError) as caught:
                 texts.to_texts(bad)

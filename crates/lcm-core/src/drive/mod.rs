@@ -11,8 +11,8 @@
 //!
 //! Five rules hold in every host:
 //!
-//! 1. A pass is a committed answer that made the context smaller. An answer that an equal call
-//!    committed before is no pass.
+//! 1. A pass is a committed answer that made the context smaller, or a summary that was made again.
+//!    An answer that an equal call committed before is no pass.
 //! 2. A plan of missing messages holds while only the appends of this task commit. A conflict, an
 //!    upload, or a receipt whose revision is more than one above that of the plan or the receipt
 //!    before, leads to a new plan. After [`intake::CONFLICTS_MAX`] new plans after conflicts and

@@ -42,6 +42,8 @@ def to_text(message: Message, path: str) -> str:
         return message
     if not isinstance(message, Mapping):
         given = type(message).__name__
+        if hasattr(message, "model_dump"):
+            given += "; pass `message.model_dump(exclude_none=True)`"
         raise LcmError("invalid-input", f"`{path}` must be an object or JSON text, not {given}")
     return to_json(message, path)
 

@@ -5,7 +5,11 @@
 //! module.
 //!
 //! `compact` compacts until nothing is due. `maintain` compacts when deferred compaction is due.
-//! `turn` decides after an append whether to compact now.
+//! `turn` decides after an append whether to compact now. `resummarize` makes provisional summaries
+//! again.
+//!
+//! Plans lease their requests, so that other tasks do not complete them. A request without an
+//! answer is given back: `apply` gets a failure for it, which ends the lease and nothing else.
 
 mod instruction;
 mod result;
