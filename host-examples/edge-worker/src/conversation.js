@@ -9,7 +9,7 @@ import { answered, failed, ID } from "./routes.js";
 
 /** Under which the storage keeps how to maintain, beside the engine's own table. */
 const MAINTAIN = "maintain";
-const MAINTAIN_OPTIONS = ["budget", "model", "observedTokens"];
+const MAINTAIN_OPTIONS = ["budget", "model", "observedTokens", "leaseMs"];
 
 /** An engine that has an instance, and so a configuration that is right. */
 async function opened(storage, env) {

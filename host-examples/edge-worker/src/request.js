@@ -14,7 +14,7 @@ const NUMBERS = [
   ...["now", "budget", "target", "observedTokens", "reserveTokens", "leaseMs"],
   ...["retries", "timeoutMs", "deadlineMs", "seqFirst", "seqLast", "seqSeen"],
   ...["limit", "neighbours", "bytesMax", "startLine", "endLine", "startByte", "endByte"],
-  ...["depthMax", "tokensMax", "answerTokensMax", "requestsMax", "ttlMs"],
+  ...["depthMax", "tokensMax", "answerTokensMax", "requestsMax", "passesMax", "ttlMs"],
 ];
 const SWITCHES = [
   ...["refuseReplay", "repeat", "defer", "force", "explain", "markCaches"],

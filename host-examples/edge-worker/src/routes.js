@@ -41,8 +41,14 @@ const STATUS = {
   trap: 500,
 };
 
+/**
+ * Options of a compaction. The object is the only caller of its store, and a request that an
+ * evicted object leased would wait for nobody.
+ */
+const ALONE = { leaseMs: 0 };
+
 async function turn({ lcm, later, request, url }) {
-  const options = queryOf(url);
+  const options = { ...ALONE, ...queryOf(url) };
   const done = await lcm.turn(ID, await linesOf(request), options);
   const isProvisional = done.compacted?.passes.some((pass) => pass.provisional);
   if (done.deferred || done.failure || isProvisional) await later(options);
@@ -119,9 +125,11 @@ const ROUTES = {
   "POST grants": grant,
   "GET grants": async ({ lcm }) => lcm.listing("grants", { conversation: ID }),
   "GET evaluate": async (asked) => asked.lcm.evaluate(ID, await optionsOf(asked)),
-  "POST compact": async (asked) => asked.lcm.compact(ID, await optionsOf(asked)),
-  "POST maintain": async (asked) => asked.lcm.maintain(ID, await optionsOf(asked)),
-  "POST resummarize": async (asked) => asked.lcm.resummarize(ID, await optionsOf(asked)),
+  "POST compact": async (asked) => asked.lcm.compact(ID, { ...ALONE, ...(await optionsOf(asked)) }),
+  "POST maintain": async (asked) => asked.lcm.maintain(ID, { ...ALONE, ...(await optionsOf(asked)) }),
+  "POST resummarize": async (asked) => {
+    return asked.lcm.resummarize(ID, { ...ALONE, ...(await optionsOf(asked)) });
+  },
   "POST rewind": async (asked) => asked.lcm.rewind(ID, await optionsOf(asked)),
   "DELETE ": remove,
   "GET status": async ({ lcm, url }) => lcm.status(ID, queryOf(url)),

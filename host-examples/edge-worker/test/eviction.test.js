@@ -52,9 +52,9 @@ async function stopped(at) {
   const lcm = await open({ store: "memory:", complete, environment: {}, now: () => NOW });
   await lcm.append("conversation", lines);
   const { signal } = controller;
-  const { completions } = await lcm.compact("conversation", { budget: BUDGET, signal });
+  const { completions } = await lcm.compact("conversation", { budget: BUDGET, signal, leaseMs: 0 });
   asked = at;
-  await lcm.compact("conversation", { budget: BUDGET });
+  await lcm.compact("conversation", { budget: BUDGET, leaseMs: 0 });
   return { digest: await lcm.digest(), completions };
 }
 
