@@ -104,6 +104,11 @@ impl Place {
     fn digest(&self) -> String {
         self.run(&["digest"]).ok().out
     }
+
+    /// The digest of what the conversations say, without what tells how they came about.
+    fn logical_digest(&self) -> String {
+        self.run(&["digest", "--logical"]).ok().out
+    }
 }
 
 impl Drop for Place {

@@ -33,22 +33,22 @@ fn a_program_can_be_the_model() {
 }
 
 #[test]
-fn a_model_that_refuses_the_key_writes_nothing() {
+fn a_model_that_refuses_the_key_changes_no_context() {
     let place = Place::with_demo();
-    let before = place.digest();
+    let before = place.logical_digest();
     let body = r#"echo '{"error": {"code": "auth", "message": "key of m7 refused"}}'"#;
     let model = model(&place, "model.sh", body);
     for json in [&[][..], &["--json"]] {
         let arguments = [&["compact", "--budget", "8000", "--llm", &model], json].concat();
         place.run(&arguments).failed(6, "completion-failed", "key of m7 refused");
     }
-    assert_eq!(place.digest(), before);
+    assert_eq!(place.logical_digest(), before);
 }
 
 #[test]
 fn a_model_that_fails_is_no_reason_to_lose_a_context_that_fits() {
     let place = Place::with_demo();
-    let before = place.digest();
+    let before = place.logical_digest();
     let model = model(&place, "model.sh", "echo 'out of order' >&2; exit 1");
     let common = ["compact", "--retries", "0", "--llm", &model, "--json"];
     let ran = place.run(&[&common[..], &["--budget", "14000"]].concat());
@@ -56,7 +56,7 @@ fn a_model_that_fails_is_no_reason_to_lose_a_context_that_fits() {
     let report: Value = serde_json::from_str(&ran.out).unwrap();
     assert_eq!(report["status"], "model-unavailable");
     assert!(ran.err.starts_with("lcm: completion-failed: ") && ran.err.contains("out of order"));
-    assert_eq!(place.digest(), before);
+    assert_eq!(place.logical_digest(), before);
 
     // The context fits, and the program still says that its model failed.
     let ran = place.run(&[&common[..], &["--budget", "8000"]].concat());
@@ -81,7 +81,7 @@ fn the_next_model_of_the_chain_is_asked() {
 #[test]
 fn an_interrupt_stops_the_work_with_130() {
     let place = Place::with_demo();
-    let before = place.digest();
+    let before = place.logical_digest();
     // The program tells that the model runs, so that the interrupt comes while it thinks.
     let running = place.folder.join("running");
     let body = format!("echo > {0}; sleep 3600", running.display());
@@ -97,5 +97,5 @@ fn an_interrupt_stops_the_work_with_130() {
     assert!(killed.success());
     let ran = Ran::of(child.wait_with_output().unwrap());
     ran.failed(130, "cancelled", "stopped");
-    assert_eq!(place.digest(), before);
+    assert_eq!(place.logical_digest(), before);
 }

@@ -45,9 +45,9 @@ fn a_local_server_can_be_the_model_of_one_purpose() {
 }
 
 #[test]
-fn a_refused_key_writes_nothing_and_shows_nothing() {
+fn a_refused_key_changes_no_context_and_is_not_shown() {
     let place = Place::with_demo();
-    let before = place.digest();
+    let before = place.logical_digest();
     let body = json!({"error": {"message": format!("incorrect key {KEY}")}});
     let server = Server::start(vec![reply(401, &[], &body)]);
     let spec = format!("openai:m@http://127.0.0.1:{}/v1", server.port);
@@ -66,7 +66,7 @@ fn a_refused_key_writes_nothing_and_shows_nothing() {
         "invalid-input",
         "must start with http",
     );
-    assert_eq!(place.digest(), before);
+    assert_eq!(place.logical_digest(), before);
 }
 
 #[test]

@@ -320,21 +320,6 @@ fn a_lease_of_another_process_postpones_and_pauses_no_model() {
 }
 
 #[test]
-fn what_a_task_leased_is_free_again_after_its_end() {
-    let cancel = Cancel::default();
-    let stopping = cancel.clone();
-    let lcm = lcm_with(move |_: &CompletionRequest| {
-        stopping.cancel();
-        answer("An answer that comes after the end.")
-    });
-    ingest(&lcm, &transcript(120, 60));
-    let options = CompactOptions { requests_max: 2, ..CompactOptions::new(4_000, NOW) };
-    lcm.compact("c", &options, &cancel, &mut |_| {}).unwrap_err();
-    let plan = lcm.plan("c", 4_000, &plan_options(), NOW.now_ms()).unwrap();
-    assert_eq!(plan.requests.len(), 1, "nothing is leased any more: {plan:?}");
-}
-
-#[test]
 fn compaction_stops_when_it_is_told_to() {
     let lcm = open(Memory::new());
     ingest(&lcm, &transcript(120, 60));
