@@ -14,7 +14,7 @@
 //! Nothing may be there twice where a message carries an id, or where what is handed over again
 //! repeats an exact message of the newest ones. What is left is counted: see [`Life::may_double`].
 //!
-//! Not here: another message under an entry id that is stored, which is stored, too, with a warning
+//! Not here: another message under a stored entry id. It is stored, too, with a warning
 //! (`tests/tests/meaning/ids.rs` and `line_lives`).
 //!
 //! 2,000 lives run always. `LCM_SEEDS=100000` runs more, `LCM_SEED=123` one: a failing seed is

@@ -189,8 +189,8 @@ impl Conversation {
     }
 
     /// Stores the newest messages of the conversation, then compacts when compaction is due and
-    /// cannot wait. Of compaction that the turn before deferred, one pass is made. A failure of the
-    /// model does not undo the append.
+    /// cannot wait. If the turn before deferred compaction, this turn makes one pass of it. A
+    /// failure of the model does not undo the append.
     ///
     /// # Errors
     ///

@@ -12,10 +12,10 @@ use std::{
 use anyhow::Result;
 use wasmparser::{Operator, Parser, Payload, TypeRef};
 
-/// Length of the pieces that two functions are compared by, in bytes. 5, 6 and 8 differ by a
-/// thousandth.
+/// Length in bytes of the pieces by which functions are compared. With 5, 6 and 8 the sizes differ
+/// by a thousandth.
 const PIECE: usize = 6;
-/// Most functions with the same piece; a piece of more functions tells nothing.
+/// Most functions that share a piece. A piece of more functions does not tell which are similar.
 const SHARERS_MAX: usize = 200;
 /// Bytes of functions before the next one that are compared with it: those that gzip sees.
 const WINDOW: usize = 30_000;
@@ -105,12 +105,12 @@ fn to_index(number: usize) -> u32 {
 /// Returns the indices of the functions: `first`, then always the function that shares most with
 /// those in the window, for its length.
 fn order_functions(bodies: &[&[u8]], first: Vec<usize>) -> Vec<usize> {
-    let mut ordering = Ordering::compare(bodies);
+    let mut ordering = Ordering::find_pieces(bodies);
     for function in first {
-        ordering.place(function);
+        ordering.place_function(function);
     }
     while let Some(function) = ordering.find_next() {
-        ordering.place(function);
+        ordering.place_function(function);
     }
     ordering.order
 }
@@ -132,7 +132,7 @@ struct Ordering<'a> {
 
 #[expect(clippy::indexing_slicing, reason = "functions and pieces are places in the lists")]
 impl<'a> Ordering<'a> {
-    fn compare(bodies: &'a [&'a [u8]]) -> Self {
+    fn find_pieces(bodies: &'a [&'a [u8]]) -> Self {
         let mut found: BTreeMap<&[u8], Vec<usize>> = BTreeMap::new();
         for (function, body) in bodies.iter().enumerate() {
             for piece in body.windows(PIECE) {
@@ -161,8 +161,9 @@ impl<'a> Ordering<'a> {
         }
     }
 
-    /// Gives a function the next place, and leaves the window at its length.
-    fn place(&mut self, function: usize) {
+    /// Gives a function the next place, and takes the oldest functions out of a window that has
+    /// become too long.
+    fn place_function(&mut self, function: usize) {
         self.scores[function] = None;
         self.order.push(function);
         self.window.push_back(function);
@@ -219,13 +220,19 @@ mod tests {
     use super::{name_by_order, order_functions};
 
     /// Returns bytes that no other kind has.
-    fn body(kind: u8, length: usize) -> Vec<u8> {
+    fn build_body(kind: u8, length: usize) -> Vec<u8> {
         (0..length).map(|at| kind.wrapping_mul(41) ^ at.to_le_bytes()[0].wrapping_mul(7)).collect()
     }
 
     #[test]
     fn similar_functions_follow_each_other_after_the_given_ones() {
-        let bodies = [body(1, 90), body(2, 60), body(1, 80), body(2, 70), body(3, 40)];
+        let bodies = [
+            build_body(1, 90),
+            build_body(2, 60),
+            build_body(1, 80),
+            build_body(2, 70),
+            build_body(3, 40),
+        ];
         let bodies: Vec<&[u8]> = bodies.iter().map(Vec::as_slice).collect();
         assert_eq!(order_functions(&bodies, vec![1]), [1, 3, 0, 2, 4]);
         assert_eq!(order_functions(&bodies, Vec::new()), [0, 2, 1, 3, 4]);

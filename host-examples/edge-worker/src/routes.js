@@ -42,8 +42,8 @@ const STATUS = {
 };
 
 /**
- * Options of a compaction. The object is the only caller of its store, and a request that an
- * evicted object leased would wait for nobody.
+ * Options of a compaction. The object is the only caller of its store, so a lease that an evicted
+ * object left would only delay the next compaction.
  */
 const ALONE = { leaseMs: 0 };
 

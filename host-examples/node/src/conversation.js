@@ -23,7 +23,7 @@ const VERBS = [
   [[...SETTINGS, "seqSeen"], { turn: 1 }],
 ];
 
-/** Options of a turn that count for the compaction that it deferred. */
+/** Options of a turn that hold for its deferred compaction, too. */
 const DEFERRED = ["budget", "model", "requestsMax", "retries", "timeoutMs", "leaseMs", "now"];
 
 /** Returns the members of an object that have a value. */
@@ -37,7 +37,7 @@ export class Conversation {
   #settings;
   /** The compaction that a turn deferred, in the background; null: none is under way. */
   #work = null;
-  /** The failure of the work that ended last; null: it did not fail, or a turn told of it. */
+  /** The failure of background work that no turn has reported yet; null: there is none. */
   #failed = null;
 
   /**

@@ -1,13 +1,12 @@
-//! Other forms of messages, many of them: stored once each, without an effect on the fresh tail.
+//! Many other forms of messages: each is stored once, and none shortens the fresh tail.
 
-use lcm_testing::offline;
-use lcm_text::types::api::{CompactionOptions, Dialect};
+use lcm_text::types::api::Dialect;
 use serde_json::{Value, json};
 
-use crate::host::{CHAT, Host, chat_of, long_message, text_of};
+use crate::host::{Host, chat_of, long_message, text_of};
 
 /// Calls and results, numbered from 0.
-fn worked(count: usize) -> Vec<Value> {
+fn build_calls(count: usize) -> Vec<Value> {
     let step = |number: usize| {
         let id = format!("call_abcdefghij{number:04}");
         let text = format!("The result {number} of the build is in this file.");
@@ -20,12 +19,12 @@ fn worked(count: usize) -> Vec<Value> {
     (0..count).flat_map(step).collect()
 }
 
-/// More forms than any bound of what is compared: 300 outputs that were replaced by stubs.
+/// Many forms: 300 outputs that were replaced by stubs.
 #[test]
 fn every_form_is_stored_once_however_many_there_are() {
     let mut host = Host::new();
     let mut list = vec![long_message("user", 0)];
-    list.extend(worked(300));
+    list.extend(build_calls(300));
     assert_eq!(host.ingest(&list), 601);
     for (index, message) in list.iter_mut().enumerate().filter(|it| it.1["role"] == "tool") {
         message["content"] = json!(format!("[output {index} was cleared]"));
@@ -44,9 +43,8 @@ fn every_form_is_stored_once_however_many_there_are() {
     host.ensure_sound();
 }
 
-fn compacted(host: &mut Host) -> Vec<String> {
-    let (engine, options) = ((&mut host.engine, &mut host.store), CompactionOptions::default());
-    offline::compact(engine, (CHAT, 900), options, host.now, &mut |_| {});
+fn compact_and_check(host: &mut Host) -> Vec<String> {
+    host.compact_chat(900);
     host.ensure_sound();
     host.context()
 }
@@ -66,7 +64,7 @@ fn withdrawn_messages_do_not_end_the_tail() {
     };
     let mut plain = Host::new();
     plain.append(Dialect::OpenaiChat, &chat);
-    let wanted = raw(&compacted(&mut plain));
+    let wanted = raw(&compact_and_check(&mut plain));
     assert!(wanted > 4, "{wanted}");
     let remind = |message: &Value| {
         let text = format!("{} <reminder>", text_of(message));
@@ -91,7 +89,7 @@ fn withdrawn_messages_do_not_end_the_tail() {
         }
         host.append(Dialect::OpenaiChat, &first);
         host.append(Dialect::OpenaiChat, &chat);
-        let context = compacted(&mut host);
+        let context = compact_and_check(&mut host);
         let kept = chat.iter().rev().take(wanted).filter(|said| {
             context.contains(&text_of(said)) || context.contains(&text_of(&remind(said)))
         });

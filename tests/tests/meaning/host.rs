@@ -2,10 +2,12 @@
 
 use lcm_core::Engine;
 use lcm_testing::{
-    ModelStore,
+    ModelStore, offline,
     transcripts::{PlannedList, export_lines, import_lines},
 };
-use lcm_text::types::api::{AppendMode, AppendOptions, AssembleOptions, Dialect, Receipt};
+use lcm_text::types::api::{
+    AppendMode, AppendOptions, AssembleOptions, CompactionOptions, Dialect, Receipt,
+};
 use serde_json::{Value, json};
 
 pub(crate) const CHAT: &str = "c";
@@ -94,16 +96,27 @@ impl Host {
         }
     }
 
-    /// The texts of the context in the dialect of Chat, oldest first.
-    pub(crate) fn context(&mut self) -> Vec<String> {
-        let (dialect, options) = (Dialect::OpenaiChat, AssembleOptions::default());
+    /// Compacts without a model for a budget of tokens.
+    pub(crate) fn compact_chat(&mut self, budget: u32) {
+        let options = CompactionOptions::default();
+        let engine = (&mut self.engine, &mut self.store);
+        offline::compact(engine, (CHAT, budget), options, self.now, &mut |_| {});
+    }
+
+    /// The messages of a context of at most `budget` tokens.
+    pub(crate) fn assemble_chat(&mut self, dialect: Dialect, budget: u32) -> Vec<Value> {
+        let options = AssembleOptions::default();
         self.store.begin_call();
         let assembled = self
             .engine
-            .assemble(&mut self.store, CHAT, 1_000_000, dialect, &options, self.now)
+            .assemble(&mut self.store, CHAT, budget, dialect, &options, self.now)
             .expect("a context");
-        let messages: Vec<Value> = serde_json::from_str(&assembled.messages_json).unwrap();
-        messages.iter().map(|message| message["content"].as_str().unwrap_or("").into()).collect()
+        serde_json::from_str(&assembled.messages_json).unwrap()
+    }
+
+    /// The texts of the context in the dialect of Chat, oldest first.
+    pub(crate) fn context(&mut self) -> Vec<String> {
+        self.assemble_chat(Dialect::OpenaiChat, 1_000_000).iter().map(text_of).collect()
     }
 
     /// The lines of an export.

@@ -1,8 +1,7 @@
 //! Hosts that do not hand over a whole list that grows: windows, new beginnings, stubs, shortened
 //! lists, and contexts that come back.
 
-use lcm_testing::offline;
-use lcm_text::types::api::{AssembleOptions, CompactionOptions, Dialect};
+use lcm_text::types::api::Dialect;
 use serde_json::{Value, json};
 
 use crate::host::{CHAT, Host, chat_of, long_message, poll_messages, text_of};
@@ -353,18 +352,10 @@ fn a_context_that_is_handed_back_is_stored_once() {
                     false => host.append(dialect, &history).ingested as usize,
                 };
                 assert_eq!(stored, 2.min(turn + 1), "{dialect:?} {turn} {:?}", host.warnings);
-                let options = CompactionOptions::default();
-                let engine = (&mut host.engine, &mut host.store);
-                offline::compact(engine, (CHAT, 1_500), options, host.now, &mut |_| {});
-                host.store.begin_call();
-                let options = AssembleOptions::default();
-                let assembled = host
-                    .engine
-                    .assemble(&mut host.store, CHAT, 1_500, dialect, &options, host.now)
-                    .expect("a context");
-                history = serde_json::from_str(&assembled.messages_json).unwrap();
+                host.compact_chat(1_500);
+                history = host.assemble_chat(dialect, 1_500);
+                had_summaries += usize::from(json!(history).to_string().contains("sum_"));
                 history.push(say("assistant"));
-                had_summaries += usize::from(assembled.messages_json.contains("sum_"));
             }
             assert!(had_summaries > 20, "{dialect:?} {had_summaries}");
             assert_eq!(host.stored().len(), 59, "{dialect:?}");
@@ -433,16 +424,8 @@ fn a_context_with_joined_messages_is_stored_once() {
                 }
                 host.append(dialect, &history);
                 assert_eq!(host.stored().len(), said, "{dialect:?} {turn} {:?}", host.warnings);
-                let options = CompactionOptions::default();
-                let engine = (&mut host.engine, &mut host.store);
-                offline::compact(engine, (CHAT, 1_500), options, host.now, &mut |_| {});
-                host.store.begin_call();
-                let options = AssembleOptions::default();
-                let assembled = host
-                    .engine
-                    .assemble(&mut host.store, CHAT, 1_500, dialect, &options, host.now)
-                    .expect("a context");
-                history = serde_json::from_str(&assembled.messages_json).unwrap();
+                host.compact_chat(1_500);
+                history = host.assemble_chat(dialect, 1_500);
                 if !after_answer {
                     say("assistant", &mut history, &mut said);
                 }
@@ -460,15 +443,8 @@ fn a_new_text_beside_a_summary_is_stored_with_it() {
         |said| json!({"role": said["role"], "content": format!("{} {words}", text_of(&said))}),
     );
     host.append(Dialect::Anthropic, &said.collect::<Vec<Value>>());
-    let (engine, options) = ((&mut host.engine, &mut host.store), CompactionOptions::default());
-    offline::compact(engine, (CHAT, 1_500), options, host.now, &mut |_| {});
-    host.store.begin_call();
-    let options = AssembleOptions::default();
-    let context = host
-        .engine
-        .assemble(&mut host.store, CHAT, 1_500, Dialect::Anthropic, &options, host.now)
-        .expect("a context");
-    let messages: Vec<Value> = serde_json::from_str(&context.messages_json).unwrap();
+    host.compact_chat(1_500);
+    let messages = host.assemble_chat(Dialect::Anthropic, 1_500);
     let summary = messages[0]["content"][0]["text"].as_str().expect("a summary");
     assert!(summary.contains("sum_"), "{summary}");
     let block = |text: &str| json!({"type": "text", "text": text});

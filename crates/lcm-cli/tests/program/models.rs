@@ -98,4 +98,7 @@ fn an_interrupt_stops_the_work_with_130() {
     let ran = Ran::of(child.wait_with_output().unwrap());
     ran.failed(130, "cancelled", "stopped");
     assert_eq!(place.logical_digest(), before);
+    // The request was given back: the next compaction asks for it at once.
+    let report = place.json(&["compact", "--budget", "8000"]);
+    assert_eq!(report["status"], "done", "{report}");
 }

@@ -14,6 +14,7 @@ use crate::{
         head::JournalAction,
         record_key::GuardedRecord,
         records::{
+            attempts::LEASE_MS,
             deferred::DeferredCompaction,
             grants::{self, GrantRecord},
         },
@@ -47,10 +48,6 @@ const BACKOFF_REASONS: [&str; 5] = [
     reason::SPEND_LIMIT,
     reason::BREAKER_OPEN,
 ];
-
-/// Time in milliseconds after which an attempt is made that found only requests which another
-/// caller leased: a lease has ended by then.
-const CONFLICT_PAUSE_MS: u64 = 120_000;
 
 /// End reasons after which no attempt can succeed until the tokens of the context change.
 const EXHAUSTED_REASONS: [&str; 3] =
@@ -115,9 +112,9 @@ impl CommandContext<'_, '_> {
         answer.add_flag("changed", changed);
         answer.add_text("conversation", &conversation);
         // A remake waits until the provisional summary has its least age.
-        let is_late = end_reason.is_some_and(|reason| *reason != reason::PASS_LIMIT);
+        let delays_remake = end_reason.is_some_and(|reason| *reason != reason::PASS_LIMIT);
         let shown = match deferred {
-            Some(deferred) if has_open => Some(show_remakes(deferred, is_late, &clock)),
+            Some(deferred) if has_open => Some(show_remakes(deferred, delays_remake, &clock)),
             _ => deferred,
         };
         match shown {
@@ -125,7 +122,7 @@ impl CommandContext<'_, '_> {
             None => answer.add_null("debt"),
         }
         let waits = deferred.is_some_and(|deferred| clock.is_ahead(deferred.next_attempt_at));
-        // Only a failure of the model is a reason to do without it.
+        // A turn does without the model only after a failure of the model.
         let is_paused = waits && deferred.is_some_and(|deferred| deferred.failures > 0);
         // Where nothing is left to compact, a summary may still be made again.
         let can_attempt = deferred.is_some_and(|deferred| {
@@ -160,7 +157,8 @@ fn record_end(
     match end_reason {
         Some(reason) if BACKOFF_REASONS.contains(reason) => deferred.with_failure(clock),
         Some(&reason::CONFLICT) => {
-            let until = clock.deadline_after(CONFLICT_PAUSE_MS);
+            // The requests were leased by another caller; by then the leases have ended.
+            let until = clock.deadline_after(LEASE_MS.into());
             let next_attempt_at = deferred.next_attempt_at.max(until);
             DeferredCompaction { next_attempt_at, ..deferred }
         }

@@ -433,6 +433,23 @@ fn whoever_stops_gets_what_was_done() {
     assert_eq!(evaluate["call"], "compaction.evaluate", "nothing is given back without a lease");
 }
 
+/// A caller who stops between an answer and its settlement gets no text in place of the model's.
+#[test]
+fn whoever_stops_gets_no_stand_in() {
+    let complete = stepped(&begun(&compacting("compact")), &needs("s", 2));
+    let answers = json!({"answers": [{"done": true}, failed("timeout")]});
+    let apply = stepped(&complete, &answers);
+    let first = stepped(&apply, &json!({"stopped": true}));
+    assert_eq!((&first["call"], &first["request"]), (&apply["call"], &json!(0)));
+    assert!(first["arguments"]["answer"].is_null(), "the answer of the model is applied");
+    let committed = outcome("committed", "", 900, 800);
+    assert_eq!(stepped_back(&first, &committed, &[1])["call"], "compaction.evaluate");
+    let second = stepped(&apply, &committed);
+    assert_eq!(second["arguments"]["options"]["fallback_over_tokens"], 1000);
+    let evaluate = stepped_back(&second, &json!({"stopped": true}), &[1]);
+    assert_eq!(evaluate["call"], "compaction.evaluate");
+}
+
 #[test]
 fn a_failed_task_gives_its_requests_back() {
     let complete = stepped(&begun(&compacting("compact")), &needs("s", 2));

@@ -172,7 +172,7 @@ impl LineComparison<'_, '_> {
         }
         if diff.found_by != "none" {
             self.align_gaps(session, &mut diff)?;
-            // What was aligned may lead to a branch, too.
+            // The list may go on with a branch behind what was aligned just now.
             if let Some(index) = diff.positions.iter().rposition(Option::is_some)
                 && let Some(position) = diff.positions.get(index).copied().flatten()
             {

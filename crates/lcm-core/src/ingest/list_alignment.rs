@@ -48,7 +48,8 @@ pub(super) struct AlignmentRequest<'a> {
     pub(super) text_of: &'a dyn Fn(usize) -> Option<String>,
 }
 
-/// An entry as it is compared with the line, or one part of an entry that joins stored messages.
+/// What is compared with one message of the line: an entry, or a part of an entry that joins
+/// several stored messages.
 #[derive(Clone, Copy)]
 struct ComparedRow<'a> {
     entry: &'a TranscriptEntry,
@@ -56,6 +57,7 @@ struct ComparedRow<'a> {
     index: usize,
     /// The part; `None`: the whole entry.
     part: Option<&'a SaidPart>,
+    mark: MessageMark,
 }
 
 impl ComparedRow<'_> {
@@ -159,31 +161,31 @@ pub(super) fn align_list(
 }
 
 impl AlignmentRequest<'_> {
-    /// Lists the rows of the entries after the first `lead`. An entry of several parts that is none
-    /// of the newest messages, but whose parts are consecutive ones, has a row for each part: the
-    /// assembly and other dialects join neighbours of one role.
+    /// Lists the rows of the entries after the first `lead`. An entry has a row for each part if it
+    /// is none of the newest messages, but its parts are consecutive ones: the assembly and other
+    /// dialects join neighbours of one role.
     fn list_rows(&self, lead: usize, line: &StoredLine<'_>) -> Vec<ComparedRow<'_>> {
         let marks = line.newest_marks();
         let mut rows = Vec::with_capacity(self.entries.len());
         for (index, entry) in self.entries.iter().enumerate().skip(lead) {
             let known = self.known.get(index).copied().flatten();
             let has_parts = entry.said.len() > 1 && known.is_none() && !entry.has_host_id();
-            let has_mark = |mark: &MessageMark| mark.is_same_message(&entry.mark);
-            let is_joined = has_parts && !marks.iter().any(has_mark) && {
-                let mark = |part| MessageMark::from_parts(core::slice::from_ref(part), None, None);
-                let parts: Vec<MessageMark> = entry.said.iter().map(mark).collect();
-                let are_same = |marks: &[MessageMark]| {
-                    marks.iter().zip(&parts).all(|(mark, part)| mark.is_same_message(part))
-                };
-                marks.windows(parts.len()).any(are_same)
-            };
-            match is_joined {
-                true => rows.extend(entry.said.iter().map(|part| ComparedRow {
-                    entry,
-                    index,
+            let whole = ComparedRow { entry, index, part: None, mark: entry.mark };
+            let before = rows.len();
+            if has_parts && !marks.iter().any(|mark| mark.is_same_message(&entry.mark)) {
+                rows.extend(entry.said.iter().map(|part| ComparedRow {
                     part: Some(part),
-                })),
-                false => rows.push(ComparedRow { entry, index, part: None }),
+                    mark: MessageMark::from_parts(core::slice::from_ref(part), None, None),
+                    ..whole
+                }));
+            }
+            let parts = rows.get(before..).unwrap_or(&[]);
+            let are_parts = |marks: &[MessageMark]| {
+                marks.iter().zip(parts).all(|(mark, part)| mark.is_same_message(&part.mark))
+            };
+            if parts.is_empty() || !marks.windows(parts.len()).any(are_parts) {
+                rows.truncate(before);
+                rows.push(whole);
             }
         }
         rows
@@ -196,13 +198,11 @@ impl AlignmentRequest<'_> {
         line: &StoredLine<'_>,
     ) -> Vec<AlignableEntry> {
         let build = |(row, list_hash): (&ComparedRow<'_>, [u8; 16])| {
-            let ComparedRow { entry, index, part } = *row;
+            let ComparedRow { entry, index, part, mark } = *row;
             let known = self.known.get(index).copied().flatten();
             let whole = part.is_none();
             AlignableEntry {
-                mark: part.map_or(entry.mark, |part| {
-                    MessageMark::from_parts(core::slice::from_ref(part), None, None)
-                }),
+                mark,
                 role: entry.role,
                 text: entry.text_bytes.and_then(|bytes| match &*entry.said {
                     [part] => Some((int::to_usize(bytes.into()), part.said)),

@@ -262,8 +262,9 @@ impl LineRequest<'_, '_> {
         for (index, position) in positions.iter().enumerate().skip(start) {
             let Some(position) = *position else { continue };
             let length = int::to_u64(index - start);
-            // The entries between are as many messages, where one list leads from one end to the
-            // other: directly before or after the place at which a branch begins.
+            // The entries of a gap are as many messages of the line: those behind the message
+            // before the gap, or those before the message behind it. A branch may begin at the
+            // other end.
             let mut firsts =
                 [before + 1, position.saturating_sub(length)].into_iter().filter(|first| {
                     self.follows_in_list(before, *first)
@@ -325,7 +326,10 @@ impl LineRequest<'_, '_> {
             .map(|(_, place)| place)
             .filter(|(entry, outcome)| entry.is_id_taken && **outcome == EntryOutcome::New)
             .collect();
-        let known = if taken.is_empty() { Vec::new() } else { self.line.read_forms(session)? };
+        if taken.is_empty() {
+            return Ok(());
+        }
+        let known = self.line.read_forms(session)?;
         for (entry, outcome) in &mut taken {
             let is_form =
                 |form: &MessageMark| form.id == entry.mark.id && form.meaning == entry.mark.meaning;
@@ -429,8 +433,7 @@ impl LineRequest<'_, '_> {
         let fork = self.line.seq_at(last.position);
         let rest = decision.outcomes.iter_mut().skip(last.count);
         rest.take(restored.count).for_each(|outcome| *outcome = EntryOutcome::Stored);
-        // Position 1 stands for any: where the forms lie does not matter, only whether they are
-        // stored.
+        // Only whether the forms are stored matters here, and not where: position 1 stands for any.
         let forms: Vec<(usize, u64)> = restored.forms.iter().map(|index| (*index, 1)).collect();
         self.apply_forms(session, &forms, decision)?;
         let hidden = self.restore_known(&mut restored, summarised);
@@ -620,7 +623,7 @@ impl LineRequest<'_, '_> {
     ) -> Result<RestoredMessages> {
         let mut found = RestoredMessages::default();
         let mut after = fork;
-        // A window inside a branch leads to as many ranges before these.
+        // The other half is left for the ranges before a window inside a branch.
         while found.ranges.len() < RESTORED_MAX / 2 {
             let rest = self.entries.get(start + found.count..).unwrap_or(&[]);
             let mut best = (MatchedBranch::default(), 0);

@@ -54,7 +54,6 @@ pub(super) struct AppendDecision {
     /// Number of first candidates that an earlier attempt of the call stored.
     pub(super) repeated: u32,
     pub(super) events: EventList,
-    pub(super) is_likely_replay: bool,
 }
 
 impl AppendDecision {

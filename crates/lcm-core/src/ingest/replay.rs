@@ -4,7 +4,7 @@
 //! an error with `refuse_replay`. A host that lost its position would store messages twice, but
 //! equal messages alone prove nothing. `append` uses this module; `reconcile` uses its thresholds.
 
-use alloc::{format, string::String, vec::Vec};
+use alloc::{format, vec::Vec};
 
 use lcm_text::{
     base::{
@@ -16,9 +16,6 @@ use lcm_text::{
 };
 
 use super::{append_options::AppendExtra, batch::AppendCandidate, new_messages::AppendDecision};
-
-/// Beginning of the warning of a likely replay.
-const POSSIBLE_REPLAY: &str = "possible-replay";
 
 /// How many new messages that equal stored messages make a likely replay.
 ///
@@ -45,7 +42,7 @@ impl ReplayThresholds {
 ///
 /// # Errors
 ///
-/// `exists`, with the text of the first warning: a likely replay, and `refuse_replay` is set.
+/// `exists`, with the text of the warning: a likely replay, and `refuse_replay` is set.
 pub(super) fn add_replay_warnings(
     config: &Config,
     extra: &AppendExtra,
@@ -68,20 +65,16 @@ pub(super) fn add_replay_warnings(
         let (Some(first), Some(last)) = (seqs.first(), seqs.last()) else { continue };
         if int::to_u32(seqs.len()) >= count_min {
             let count = seqs.len();
-            decided.is_likely_replay = true;
-            decided.warnings.push(format!(
-                "{POSSIBLE_REPLAY}: {count} of the messages with seq {first} to {last} equal stored \
+            let warning = format!(
+                "possible-replay: {count} of the messages with seq {first} to {last} equal stored \
                  messages"
-            ));
+            );
+            if extra.refuse_replay {
+                let rule = "`refuse_replay` must be false to store messages again";
+                return Err(Error::new(ErrorCode::Exists, format!("{rule}; {warning}")));
+            }
+            decided.warnings.push(warning);
         }
-    }
-    if extra.refuse_replay && decided.is_likely_replay {
-        let replay = decided.warnings.iter().rfind(|warning| warning.starts_with(POSSIBLE_REPLAY));
-        let message = format!(
-            "`refuse_replay` must be false to store messages again; {}",
-            replay.map_or("", String::as_str)
-        );
-        return Err(Error::new(ErrorCode::Exists, message));
     }
     Ok(())
 }

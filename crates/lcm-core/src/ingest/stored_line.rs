@@ -4,7 +4,7 @@
 //! counted from 1. The line has all messages but those that were set aside and other forms of
 //! messages. Messages that a new session withdrew stay in the line, because hosts send them again.
 
-use alloc::{string::String, vec::Vec};
+use alloc::{borrow::Cow, string::String, vec::Vec};
 
 use crate::storage::{
     history::MessageHistory,
@@ -223,10 +223,13 @@ impl<'a> StoredLine<'a> {
     /// # Errors
     ///
     /// Errors of the store; `corrupt`.
-    pub(super) fn read_forms(&self, session: &mut StoreSession<'_>) -> Result<Vec<MessageMark>> {
+    pub(super) fn read_forms(
+        &self,
+        session: &mut StoreSession<'_>,
+    ) -> Result<Cow<'a, [MessageMark]>> {
         match self.is_comparable() {
-            true => Ok(self.withdrawals.forms.clone()),
-            false => read_forms(session, &self.history, self.withdrawals),
+            true => Ok(Cow::Borrowed(&self.withdrawals.forms)),
+            false => Ok(Cow::Owned(read_forms(session, &self.history, self.withdrawals)?)),
         }
     }
 

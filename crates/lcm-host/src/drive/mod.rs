@@ -82,10 +82,6 @@ impl Driver<'_> {
         while instruction.kind != "done" {
             let event = match self.parts.cancel.check() {
                 Err(stopped) if stop.is_none() => {
-                    // Only deferred compaction records that its caller stopped it.
-                    if task.get("task") != Some(&"maintain".into()) {
-                        return Err(stopped.into());
-                    }
                     stop = Some(stopped);
                     json!({"stopped": true})
                 }

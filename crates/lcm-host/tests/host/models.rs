@@ -40,7 +40,7 @@ fn digest(lcm: &Lcm) -> String {
     lcm.digest_all(false, &Cancel::default()).unwrap()
 }
 
-fn logical(lcm: &Lcm) -> String {
+fn digest_messages(lcm: &Lcm) -> String {
     lcm.digest_all(true, &Cancel::default()).unwrap()
 }
 
@@ -148,7 +148,7 @@ fn a_refusal_ends_it_at_once_and_leaves_the_bytes_that_plan_and_apply_leave() {
         for lcm in [&lcm, &by_hand] {
             ingest(lcm, &transcript(120, 60));
         }
-        let logical_before = logical(&lcm);
+        let logical_before = digest_messages(&lcm);
         let untold = CompactOptions { counts_refusals: false, ..CompactOptions::new(4_000, NOW) };
         for lcm in [&lcm, &by_hand] {
             lcm.compact("c", &untold, &Cancel::default(), &mut |_| ()).unwrap_err();
@@ -166,7 +166,7 @@ fn a_refusal_ends_it_at_once_and_leaves_the_bytes_that_plan_and_apply_leave() {
         by_hand.apply("c", &request.id, &refused, &apply, NOW.now_ms()).unwrap();
         assert_eq!(digest(&lcm), digest(&by_hand), "{code:?}");
         assert_ne!(digest(&lcm), before, "{code:?}");
-        assert_eq!(logical(&lcm), logical_before, "{code:?}");
+        assert_eq!(digest_messages(&lcm), logical_before, "{code:?}");
     }
 }
 
@@ -209,14 +209,14 @@ fn what_the_host_adds_counts_when_it_is_reported_until_a_summary_was_made() {
 fn without_a_model_no_summary_is_written_while_the_context_fits() {
     let lcm = lcm_with(failing(CompletionErrorCode::Unavailable));
     ingest(&lcm, &transcript(40, 60));
-    let before = logical(&lcm);
+    let before = digest_messages(&lcm);
     // Over the threshold of three quarters, not over the budget.
     let tokens = compact(&lcm, 1_000_000).unwrap().tokens_before;
     let report = compact(&lcm, tokens + 10).unwrap();
     assert_eq!(report.status, CompactStatus::ModelUnavailable, "{report:?}");
     assert_eq!(report.reason, "model-unavailable");
     assert!(report.passes.is_empty());
-    assert_eq!(logical(&lcm), before);
+    assert_eq!(digest_messages(&lcm), before);
 }
 
 #[test]
@@ -303,7 +303,7 @@ fn several_processes_ask_a_model_once_for_each_summary() {
     assert!(open().check_all("c", &Cancel::default()).unwrap().ok);
 }
 
-/// What another process leased postpones compaction, and is no reason to do without the model.
+/// Requests that another process leased postpone compaction. The model is still asked afterwards.
 #[test]
 fn a_lease_of_another_process_postpones_and_pauses_no_model() {
     let lcm = lcm_with(|_: &CompletionRequest| answer("They said the same word again and again."));

@@ -88,9 +88,9 @@ pub fn hash_parts(raw: &str, message: &ParsedMessage) -> Vec<SaidPart> {
     said
 }
 
-/// Text of the turn of the user that a context has before a message of the model at the start.
+/// Text of the user's turn with which a context begins if a message of the model would be first.
 pub const OPENING_PLACEHOLDER: &str = "[earlier messages are not shown]";
-/// Text of the turn of the user that a context has behind a message of the model at the end.
+/// Text of the user's turn with which a context ends if a message of the model would be last.
 pub const CLOSING_PLACEHOLDER: &str = "[the conversation continues here]";
 /// What [`find_summaries`] returns instead of the id of a summary for a placeholder turn.
 pub const PLACEHOLDER_ID: &str = "placeholder";

@@ -230,8 +230,7 @@ impl CompactionProgress {
             (DriveEvent::Stopped, CompactionPhase::Plan | CompactionPhase::Complete) => {
                 self.finish(task, CompactionEnd::Cancelled, reason::CANCELLED);
             }
-            // Answers that the host has are still applied; no model is asked any more.
-            (DriveEvent::Stopped, _) => self.is_stopped = true,
+            (DriveEvent::Stopped, _) => self.stop_asking(task),
             (DriveEvent::Failed(failed), _) => self.handle_failure(task, failed),
             (DriveEvent::Answered(answers), CompactionPhase::Complete) => {
                 self.take_answers(task, answers)?
@@ -262,10 +261,23 @@ impl CompactionProgress {
         Ok(())
     }
 
-    /// Ends the task after a failed call or completion. Requests that are left are given back
-    /// before.
-    /// If a pass of `maintain` failed with `conflict`, the reason is recorded before the end, which
-    /// postpones the deferred compaction.
+    /// Stops the task: answers of models are still applied, no model is asked any more, and no text
+    /// stands in for a model that failed.
+    fn stop_asking(&mut self, task: &CompactionTask) {
+        self.is_stopped = true;
+        for state in self.answers.iter_mut().skip(int::to_usize(self.place)) {
+            if *state == UNASKED || is_exhausted(*state) {
+                *state = MISSING;
+            }
+        }
+        if self.phase == CompactionPhase::Apply {
+            self.apply_from(task, self.place);
+        }
+    }
+
+    /// Ends the task after a failed call or completion, once the requests that are left were given
+    /// back. If a pass of `maintain` failed with `conflict`, the reason is recorded before the end,
+    /// which postpones the deferred compaction.
     fn handle_failure(&mut self, task: &CompactionTask, failed: CallFailure) {
         let is_first = !self.error.is_some();
         // Of two failures, the first is the cause and is kept.

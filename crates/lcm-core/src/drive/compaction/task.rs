@@ -4,13 +4,8 @@
 
 use alloc::{string::String, vec::Vec};
 
-use crate::compaction::build_model_option;
+use crate::{compaction::build_model_option, storage::records::attempts::LEASE_MS};
 use lcm_text::base::json::{JsonFields, JsonWriter};
-
-/// Milliseconds for which a task leases its requests by default: longer than most answers take, and
-/// not much longer, because a process that is killed keeps the others from its requests for so
-/// long. An answer that takes longer may be asked for twice; the later one is then `stale`.
-const LEASE_MS: u32 = 120_000;
 
 /// The members of a compaction task.
 pub(in crate::drive) struct CompactionTask {

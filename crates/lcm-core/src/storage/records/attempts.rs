@@ -12,6 +12,11 @@ use crate::storage::{
 };
 use lcm_text::{base::limits, types::model::Level};
 
+/// Milliseconds for which a task leases its requests by default: longer than most answers take, and
+/// not much longer, because a process that is killed keeps the others from its requests for so
+/// long. An answer that takes longer may be asked for twice; the later one is then `stale`.
+pub(crate) const LEASE_MS: u32 = 120_000;
+
 /// The attempts on one set of sources. The commit of a summary of these sources deletes the record.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct TaskAttempts {

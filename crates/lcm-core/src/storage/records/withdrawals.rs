@@ -73,8 +73,8 @@ pub(crate) struct Withdrawals {
     /// Branches that begin in the line, ascending; also those that were set aside, as long as the
     /// line has messages that their lists did not have.
     pub(crate) branches: Vec<BranchStart>,
-    /// Marks of the other forms, in the order in which they were stored, by the rule of the head's
-    /// marks. So a list is compared with the forms without reading them.
+    /// Marks of the other forms, in the order in which they were stored, and of the same version as
+    /// the marks of the head. So a list is compared with the forms without reading them.
     pub(crate) forms: Vec<MessageMark>,
 }
 
@@ -309,8 +309,8 @@ impl Withdrawals {
         }
         if self.ranges.len() > RANGES_MAX {
             return Err(Error::limit_exceeded(format_args!(
-                "a conversation can have {RANGES_MAX} ranges of messages that are set aside or \
-                 other forms, this one would have {}; begin another conversation",
+                "a conversation must have at most {RANGES_MAX} ranges of messages that are set \
+                 aside or other forms, got {}; begin another conversation",
                 self.ranges.len()
             )));
         }

@@ -232,7 +232,7 @@ class Handle:
 
 
 DEFERRED = ("budget", "model", "requests_max", "retries", "timeout_ms", "lease_ms", "now")
-"""Arguments of a turn that count for the compaction that it deferred."""
+"""Arguments of a turn that hold for its deferred compaction, too."""
 
 
 def _deferred(given: dict[str, Any]) -> dict[str, Any]:
@@ -270,7 +270,7 @@ class AsyncConversation(Handle):
     _work: asyncio.Task[Any] | None = None
     """The compaction that a turn deferred, in the background."""
     _failed: Any = None
-    """The failure of the work that ended last; None: it did not fail, or a turn told of it."""
+    """The failure of background work that no turn has reported yet; None: there is none."""
 
     async def _follow_turn(self, answer: Any, given: dict[str, Any]) -> Any:
         result = self._follow("turn", await answer)
