@@ -96,3 +96,58 @@ fn withdrawn_messages_do_not_end_the_tail() {
         assert_eq!(kept.count(), wanted, "{what} {:?}", host.warnings);
     }
 }
+
+/// The leaves that a conversation has, as an export writes them.
+fn list_leaves(host: &mut Host) -> Vec<Value> {
+    let lines = host.export_chat();
+    let lines = lines.iter().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    lines.map(|line| line["summary"].clone()).filter(|line| line["depth"] == 0).collect()
+}
+
+/// A reminder in each turn, an edit of every tenth question, and stubs for old outputs: as many
+/// leaves as without them, of the same messages. No leaf tells what was withdrawn.
+#[test]
+fn withdrawn_messages_end_no_leaf() {
+    let words = "and the words of it are many. ".repeat(12);
+    let say = |role: &str, number: usize| {
+        let text = format!("{} {words}", text_of(&long_message(role, number)));
+        json!({"role": role, "content": text})
+    };
+    let play = |what: &str| {
+        let (mut host, mut list) = (Host::new(), Vec::new());
+        for turn in 0..120 {
+            list.push(say("user", 2 * turn));
+            let mut handed = list.clone();
+            let newest = handed.last_mut().unwrap();
+            match what {
+                "reminder" => {
+                    *newest = json!({"role": "user",
+                        "content": format!("{} <reminder>{turn}</reminder>", text_of(newest))});
+                }
+                "edit" if turn % 10 == 5 => *newest = say("user", 50_000 + turn),
+                _ => {}
+            }
+            host.ingest(&handed);
+            list.push(say("assistant", 2 * turn + 1));
+            host.ingest(&list);
+            host.compact_chat(2_000);
+        }
+        host.ensure_sound();
+        host
+    };
+    let mut plain = play("plain");
+    let wanted = list_leaves(&mut plain).len();
+    assert!(wanted > 10, "{wanted}");
+    for what in ["reminder", "edit"] {
+        let mut host = play(what);
+        let leaves = list_leaves(&mut host);
+        assert!(leaves.len() <= wanted + wanted / 10, "{what}: {} of {wanted}", leaves.len());
+        assert!(leaves.iter().any(|leaf| leaf["gaps"].is_array()), "{what}: {leaves:?}");
+        for leaf in &leaves {
+            assert!(!leaf["text"].as_str().unwrap().contains("number 500"), "{what}: {leaf}");
+        }
+        let mut copy = host.copy_chat();
+        assert_eq!(copy.digest(), host.digest(), "{what}");
+        copy.ensure_sound();
+    }
+}

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::storage::{
     codec::{self, SoundRecord},
+    message_span::MessageSpan,
     pack::RawText,
     records::{
         system_slot::{SystemText, SystemVersion},
@@ -301,7 +302,7 @@ fn parse_content(text: &str) -> Result<ExportLine> {
             offset: f.take_u64("offset"),
             text: f.take_text("text"),
         }),
-        "summary" => ExportLine::Summary(Box::new(read_summary(f))),
+        "summary" => ExportLine::Summary(Box::new(read_summary(text, f)?)),
         "withdrawn" => ExportLine::Withdrawn(read_withdrawals(text, f)?),
         "context" => ExportLine::Context(read_items(text, f)?),
         "end" => ExportLine::End(EndLine {
@@ -494,20 +495,21 @@ fn read_items(text: &str, fields: &mut JsonFields<'_>) -> Result<Vec<ExportedIte
     Ok(items)
 }
 
-fn read_summary(f: &mut JsonFields<'_>) -> SummaryLine {
+fn read_summary(text: &str, f: &mut JsonFields<'_>) -> Result<SummaryLine> {
     let (seq_first, seq_last) = (f.take_u64("seq_first"), f.take_u64("seq_last"));
     let level = f.take_choice("level", &LEVELS.map(StoredLevel::as_str));
     let trust = f.take_choice("trust", &Trust::ALL.map(Trust::as_str));
     let provisional = f.take_choice("provisional", &Provisional::ALL.map(Provisional::as_str));
     let (name, replaces) = (f.take_text("id"), f.take_optional_text("replaces"));
-    SummaryLine {
+    let span = MessageSpan { seq_first, seq_last, gaps: read_gaps(text, f)? };
+    Ok(SummaryLine {
         id: parse_summary_id(f, "id", &name),
         record: Summary {
             derivation_version: f.take_u32("rules"),
             depth: f.take_u32("depth"),
             level: LEVELS.get(level).copied().unwrap_or(StoredLevel::Normal),
             capped: f.take_flag("capped"),
-            sources: read_sources(f, seq_first, seq_last),
+            sources: read_sources(f, span),
             task: read_hash(f, "task"),
             seq_first,
             seq_last,
@@ -529,7 +531,29 @@ fn read_summary(f: &mut JsonFields<'_>) -> SummaryLine {
             provisional: Provisional::ALL.get(provisional).copied().unwrap_or(Provisional::No),
             replaces: replaces.map(|name| parse_summary_id(f, "replaces", &name)),
         },
+    })
+}
+
+/// Reads the gaps of a leaf; absent: the leaf has none.
+fn read_gaps(text: &str, fields: &mut JsonFields<'_>) -> Result<Vec<(u64, u64)>> {
+    let mut gaps = Vec::new();
+    for value in fields.take_optional_list("gaps") {
+        let mut gap = JsonFields::new(text, json::list_members(text, value.span));
+        gaps.push((gap.take_u64("seq_first"), gap.take_u64("seq_last")));
+        gap.finish(NOT_A_LINE)?;
     }
+    Ok(gaps)
+}
+
+fn write_gaps(gaps: &[(u64, u64)]) -> JsonWriter {
+    let mut rows = JsonWriter::new_array();
+    for (seq_first, seq_last) in gaps {
+        let mut row = JsonWriter::new_object();
+        row.add_number("seq_first", *seq_first);
+        row.add_number("seq_last", *seq_last);
+        rows.push_object(row);
+    }
+    rows
 }
 
 fn read_finish(f: &mut JsonFields<'_>) -> Option<StoredFinish> {
@@ -541,10 +565,13 @@ fn read_finish(f: &mut JsonFields<'_>) -> Option<StoredFinish> {
     found
 }
 
-fn read_sources(f: &mut JsonFields<'_>, seq_first: u64, seq_last: u64) -> SummarySources {
+fn read_sources(f: &mut JsonFields<'_>, span: MessageSpan) -> SummarySources {
     match (read_optional_hash(f, "frontier"), f.take_optional_texts("sources")) {
-        (Some(frontier), None) => SummarySources::Messages { seq_first, seq_last, frontier },
+        (Some(frontier), None) => SummarySources::Messages { span, frontier },
         (None, Some(names)) => {
+            if !span.gaps.is_empty() {
+                f.reject_field("gaps", "absent when `sources` is given");
+            }
             let source =
                 |name: &String| SourceRef { id: parse_summary_id(f, "sources", name), bytes: 0 };
             SummarySources::Summaries(names.iter().map(source).collect())
@@ -583,8 +610,11 @@ pub(super) fn write_summary(record: &Summary) -> JsonWriter {
     w.add_number("seq_first", record.seq_first);
     w.add_number("seq_last", record.seq_last);
     match &record.sources {
-        SummarySources::Messages { frontier, .. } => {
+        SummarySources::Messages { span, frontier } => {
             w.add_text("frontier", &hash::hex(frontier));
+            if !span.gaps.is_empty() {
+                w.add_array("gaps", write_gaps(&span.gaps));
+            }
             w.add_null("sources");
         }
         SummarySources::Summaries(_) => {

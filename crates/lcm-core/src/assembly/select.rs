@@ -256,7 +256,8 @@ impl RunCandidate<'_> {
         let (first, last) = (self.run.seq_first, self.run.seq_last);
         let pin = self.tail.pinned.filter(|pin| first <= pin.seq && pin.seq <= last);
         if let Some(pin) = pin.filter(|pin| pin.seq < seq && !self.contains_seq(pin.seq)) {
-            let unit = MessageUnit { seq_first: pin.seq, seq_last: pin.seq, tokens: pin.tokens };
+            let (seq, tokens) = (pin.seq, pin.tokens);
+            let unit = MessageUnit { seq_first: seq, seq_last: seq, tokens, count: 1 };
             let at = out.partition_point(|(known, _)| known.seq_first < pin.seq);
             out.insert(at, (unit, "pinned"));
         }

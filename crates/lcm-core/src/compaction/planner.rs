@@ -12,6 +12,7 @@ use crate::storage::{
     fresh_tail::{self, FreshTail},
     head::ConversationHead,
     history::{self, MessageHistory},
+    message_span::MessageSpan,
     pack::PlacedMessage,
     record_key::RecordKey,
     records::attempts::TaskAttempts,
@@ -363,16 +364,16 @@ impl<'a> Planner<'a> {
         // Each skipped chunk enlarges the next read by a chunk, so many skipped chunks in a row
         // cost few reads.
         let mut spare = 0usize;
-        for range in select::find_raw_ranges(&self.items, &self.tail) {
-            let mut from = range.seq_first;
-            while from <= range.seq_last && out.len() < count {
-                let rest = select::RawRange { seq_first: from, ..range };
+        for span in select::find_raw_spans(&self.items, &self.tail) {
+            let mut from = span.seq_first;
+            while let Some(rest) = span.cut_span(from, span.seq_last).filter(|_| out.len() < count)
+            {
                 let wanted = count - out.len() + spare.min(SPARE_CANDIDATES_MAX);
                 let (chunks, messages) =
                     select::read_chunks(session, &history, &rest, policy, wanted)?;
                 let Some(last) = chunks.last() else { break };
                 from = last.seq_last + 1;
-                let candidates = self.read_chunk_attempts(session, &history, &chunks)?;
+                let candidates = self.read_chunk_attempts(session, &history, (&rest, &chunks))?;
                 let read = history::slice_by_seq(&messages, rest.seq_first, last.seq_last);
                 history.prefetch_texts(session, read)?;
                 for ChunkCandidate { chunk, hash, attempts } in candidates {
@@ -398,17 +399,18 @@ impl<'a> Planner<'a> {
         Ok(out)
     }
 
-    /// Returns each chunk with its hash and its attempts, which are read in one read.
+    /// Returns each chunk of a span with its hash and its attempts, which are read in one read.
     fn read_chunk_attempts(
         &self,
         session: &mut StoreSession<'_>,
         history: &MessageHistory<'_>,
-        chunks: &[LeafChunk],
+        (span, chunks): (&MessageSpan, &[LeafChunk]),
     ) -> Result<Vec<ChunkCandidate>> {
         let mut hashes = Vec::with_capacity(chunks.len());
         for chunk in chunks {
             let frontier = history.frontier_at(session, chunk.seq_last)?;
-            hashes.push(task::hash_messages(chunk.seq_first, chunk.seq_last, &frontier));
+            let span = span.cut_span(chunk.seq_first, chunk.seq_last).unwrap_or_default();
+            hashes.push(task::hash_messages(&span, &frontier));
         }
         let attempts = self.read_attempts(session, &hashes)?;
         let rows = chunks.iter().copied().zip(hashes).zip(attempts);

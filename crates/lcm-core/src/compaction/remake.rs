@@ -17,7 +17,7 @@ use crate::storage::{
     history::MessageHistory,
     records::remakes::RemakeRecord,
     store_session::StoreSession,
-    summary::{Provisional, SourceRef, Summary},
+    summary::{Provisional, SourceRef, Summary, SummarySources},
     summary_records,
 };
 use lcm_text::{
@@ -226,9 +226,8 @@ pub(super) fn gather_newest_sources(
     (record, remakes): (&Summary, &RemakeRecord),
     options: TranscriptOptions<'_>,
 ) -> Result<(GatheredSources, [u8; 8])> {
-    if record.depth == 0 {
-        let (first, last) = (record.seq_first, record.seq_last);
-        let gathered = source_text::gather_messages(session, history, first, last, options)?;
+    if let SummarySources::Messages { span, .. } = &record.sources {
+        let gathered = source_text::gather_messages(session, history, span, options)?;
         return Ok((gathered, [0; 8]));
     }
     let newest = read_newest_sources(session, call, remakes, record)?;

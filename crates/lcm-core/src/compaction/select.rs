@@ -9,6 +9,7 @@ use crate::storage::{
     context::{ContextItem, MessageRun},
     fresh_tail::{FreshTail, MessageUnit, UnitGrouper},
     history::MessageHistory,
+    message_span::MessageSpan,
     pack::{PackRef, PlacedMessage},
     store_session::StoreSession,
 };
@@ -17,12 +18,17 @@ use lcm_text::{
     config::BudgetPolicy,
 };
 
+/// Most gaps between the call groups of one leaf, so that its record stays small.
+const GAPS_MAX: u32 = 1_024;
+
 /// The messages of one leaf.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct LeafChunk {
     pub(crate) seq_first: u64,
     pub(crate) seq_last: u64,
     pub(crate) tokens: u64,
+    /// Gaps between the call groups, at most [`GAPS_MAX`].
+    gaps: u32,
 }
 
 /// The items of one condensed summary: `items[from..to]`.
@@ -48,55 +54,61 @@ pub(crate) enum CondensationPhase {
     Mixed,
 }
 
-/// A range of raw messages that may be compacted, both ends included.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct RawRange {
-    pub(crate) seq_first: u64,
-    pub(crate) seq_last: u64,
-}
-
 /// Finds the raw messages before the fresh tail, without the pinned message and bridges
-/// ([`is_bridge`]), oldest first. Condensation includes bridges in its sources.
-pub(crate) fn find_raw_ranges(items: &[ContextItem], tail: &FreshTail) -> Vec<RawRange> {
-    let mut out = Vec::new();
+/// ([`is_bridge`]), oldest first. Condensation includes bridges in its sources. Withdrawn messages
+/// between runs end no span.
+pub(crate) fn find_raw_spans(items: &[ContextItem], tail: &FreshTail) -> Vec<MessageSpan> {
+    let (mut out, mut runs) = (Vec::new(), Vec::new());
+    let mut close = |runs: &mut Vec<(u64, u64)>| {
+        let Some(span) = MessageSpan::from_ranges(&core::mem::take(runs)) else { return };
+        let end = tail.seq_first.saturating_sub(1);
+        let pin = tail.pinned.map_or(end, |pin| pin.seq.saturating_sub(1));
+        out.extend(span.cut_span(0, pin.min(end)));
+        out.extend(span.cut_span(pin.saturating_add(2), end));
+    };
     for (index, item) in items.iter().enumerate() {
-        let ContextItem::Run(run) = item else { continue };
-        if is_bridge(items, index, tail) {
-            continue;
-        }
-        let end = run.seq_last.min(tail.seq_first.saturating_sub(1));
-        let mut push = |seq_first: u64, seq_last: u64| {
-            if seq_first <= seq_last {
-                out.push(RawRange { seq_first, seq_last });
+        match item {
+            ContextItem::Run(run) if !is_bridge(items, index, tail) => {
+                runs.push((run.seq_first, run.seq_last));
             }
-        };
-        match tail.pinned {
-            Some(pin) if run.seq_first <= pin.seq && pin.seq <= end => {
-                push(run.seq_first, pin.seq - 1);
-                push(pin.seq + 1, end);
-            }
-            _ => push(run.seq_first, end),
+            ContextItem::Summary(_) => close(&mut runs),
+            ContextItem::Run(_) | ContextItem::Withdrawn { .. } => {}
         }
     }
+    close(&mut runs);
     out
 }
 
-/// Returns whether the item is a bridge: a run below [`limits::BRIDGE_TOKENS_MAX`] tokens with a
-/// summary or withdrawn range on both sides.
+/// Returns whether the item is a run of a bridge: runs, with withdrawn messages between them, that
+/// have below [`limits::BRIDGE_TOKENS_MAX`] tokens and summaries on both sides. At the ends of the
+/// context, withdrawn messages take the place of a summary.
 ///
-/// A run with the pinned message is no bridge, because the pinned message stays raw.
+/// Runs with the pinned message are no bridge, because the pinned message stays raw.
 pub(crate) fn is_bridge(items: &[ContextItem], index: usize, tail: &FreshTail) -> bool {
-    let is_no_run = |index: Option<usize>| {
-        let neighbour = index.and_then(|index| items.get(index));
-        neighbour.is_some_and(|item| !matches!(item, ContextItem::Run(_)))
-    };
     let is_pinned = |run: &MessageRun| {
         tail.pinned.is_some_and(|pin| run.seq_first <= pin.seq && pin.seq <= run.seq_last)
     };
-    let is_tiny = |run: &MessageRun| run.tokens < limits::BRIDGE_TOKENS_MAX && !is_pinned(run);
-    matches!(items.get(index), Some(ContextItem::Run(run)) if is_tiny(run))
-        && is_no_run(index.checked_sub(1))
-        && is_no_run(index.checked_add(1))
+    let mut tokens = 0;
+    let mut is_closed = |side: &mut dyn Iterator<Item = &ContextItem>| {
+        let mut is_closed = false;
+        for item in side {
+            is_closed = !matches!(item, ContextItem::Run(_));
+            match item {
+                ContextItem::Run(run) => tokens += run.tokens,
+                ContextItem::Summary(_) => return true,
+                ContextItem::Withdrawn { .. } => {}
+            }
+            let pinned = matches!(item, ContextItem::Run(run) if is_pinned(run));
+            if pinned || tokens >= limits::BRIDGE_TOKENS_MAX {
+                return false;
+            }
+        }
+        is_closed
+    };
+    let Some((before, after)) = items.split_at_checked(index) else { return false };
+    matches!(after.first(), Some(ContextItem::Run(_)))
+        && is_closed(&mut after.iter())
+        && is_closed(&mut before.iter().rev())
 }
 
 /// Joins consecutive call groups into chunks.
@@ -114,21 +126,24 @@ impl LeafChunker {
 
     /// Adds a call group and returns the chunks that the group closed, at most two.
     ///
-    /// A chunk ends before the group that would exceed the chunk size, or once the size is reached.
-    /// A chunk that is too small for a completion also takes a group that exceeds the size.
+    /// A chunk ends before the group that would exceed the chunk size, or once the size is reached,
+    /// or at [`GAPS_MAX`] gaps. A chunk that is too small for a completion also takes a group that
+    /// exceeds the size.
     pub(crate) fn push(&mut self, unit: &MessageUnit) -> [Option<LeafChunk>; 2] {
         let mut closed = [None, None];
         if let Some(chunk) = self.open
-            && chunk.tokens + unit.tokens > self.tokens_max
+            && (chunk.gaps == GAPS_MAX || chunk.tokens + unit.tokens > self.tokens_max)
             && chunk.tokens >= limits::BRIDGE_TOKENS_MAX
         {
             closed = [self.open.take(), None];
         }
         let chunk = self.open.get_or_insert(LeafChunk {
             seq_first: unit.seq_first,
-            seq_last: unit.seq_last,
+            seq_last: unit.seq_first,
             tokens: 0,
+            gaps: 0,
         });
+        chunk.gaps += u32::from(chunk.seq_last + 1 < unit.seq_first);
         chunk.seq_last = unit.seq_last;
         chunk.tokens += unit.tokens;
         if chunk.tokens >= self.tokens_max {
@@ -147,8 +162,8 @@ impl LeafChunker {
 /// Most bytes of packs that one read fetches, unless the first pack alone is larger.
 const READ_AHEAD_BYTES: u32 = 768 << 10;
 
-/// Reads at most `count` first chunks of a range. Also returns the messages that were read, which
-/// contain the messages of the chunks.
+/// Reads at most `count` first chunks of a span. Also returns the messages of the span that were
+/// read, which contain the messages of the chunks.
 ///
 /// # Errors
 ///
@@ -157,7 +172,7 @@ const READ_AHEAD_BYTES: u32 = 768 << 10;
 pub(crate) fn read_chunks(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
-    range: &RawRange,
+    span: &MessageSpan,
     policy: &BudgetPolicy,
     count: usize,
 ) -> Result<(Vec<LeafChunk>, Vec<PlacedMessage>)> {
@@ -165,22 +180,23 @@ pub(crate) fn read_chunks(
     let mut units = UnitGrouper::default();
     let mut out: Vec<LeafChunk> = Vec::new();
     let mut read: Vec<PlacedMessage> = Vec::new();
-    let mut from = range.seq_first;
-    while from <= range.seq_last && out.len() < count {
-        // Looks for the packs of at most 1,024 messages, and reads the packs that the chunks need.
-        let to = range.seq_last.min(from + limits::DIRECTORY_SPAN - 1);
-        let refs = history.find_pack_refs(session, from, to)?;
-        let refs = select_read_ahead(&refs, policy, count - out.len());
-        let to = refs.last().map_or(to, PackRef::seq_last).min(to);
-        let messages: Vec<PlacedMessage> =
-            history.read_messages_of_packs(session, refs, from, to)?;
-        for placed in &messages {
-            if let Some(unit) = units.push(placed) {
-                out.extend(chunker.push(&unit).into_iter().flatten());
+    for (mut from, last) in span.list_read_ranges() {
+        while from <= last && out.len() < count {
+            // Looks for the packs of at most 1,024 messages, and reads those that the chunks need.
+            let to = last.min(from + limits::DIRECTORY_SPAN - 1);
+            let refs = history.find_pack_refs(session, from, to)?;
+            let refs = select_read_ahead(&refs, policy, count - out.len());
+            let to = refs.last().map_or(to, PackRef::seq_last).min(to);
+            let mut messages = history.read_messages_of_packs(session, refs, from, to)?;
+            messages.retain(|placed| span.has_message(placed.seq));
+            for placed in &messages {
+                if let Some(unit) = units.push(placed) {
+                    out.extend(chunker.push(&unit).into_iter().flatten());
+                }
             }
+            read.extend(messages);
+            from = to + 1;
         }
-        read.extend(messages);
-        from = to + 1;
     }
     if out.len() < count {
         if let Some(unit) = units.finish() {

@@ -8,6 +8,7 @@ use alloc::{string::String, vec::Vec};
 use crate::storage::{
     context::{ContextItem, MessageRun},
     history::MessageHistory,
+    message_span::MessageSpan,
     pack::{PlacedMessage, RawText},
     store_session::StoreSession,
     summary::{self, Provisional, SourceRef, StoredFinish, StoredLevel, Summary, SummarySources},
@@ -67,6 +68,8 @@ pub(crate) struct GatheredSources {
     pub(crate) bridges: Vec<Summary>,
     /// Tokens of all messages before the first source; 0 for a condensed summary.
     pub(crate) tokens_before: u64,
+    /// Tokens of all messages up to the last source; 0 for a condensed summary.
+    pub(crate) tokens_through: u64,
     /// Whether a source is a provisional summary.
     is_provisional: bool,
 }
@@ -144,11 +147,10 @@ impl GatheredSources {
 pub(crate) fn gather_messages(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
-    seq_first: u64,
-    seq_last: u64,
+    span: &MessageSpan,
     options: TranscriptOptions<'_>,
 ) -> Result<GatheredSources> {
-    let placed = history.read_messages(session, seq_first, seq_last)?;
+    let placed = history.read_span(session, span)?;
     history.prefetch_texts(session, &placed)?;
     gather_placed(session, history, &placed, options)
 }
@@ -174,11 +176,7 @@ pub(crate) fn gather_placed(
         trust.push(Trust::from_message(&raw, message.stored.role, &message.stored.parts));
         render_source(&raw, message, options, &mut text);
     }
-    let (seq_first, seq_last) = match placed {
-        [first, .., last] => (first.seq, last.seq),
-        [only] => (only.seq, only.seq),
-        [] => (0, 0),
-    };
+    let span = MessageSpan::from_messages(placed).unwrap_or_default();
     let sum = placed.iter().map(|message| u64::from(message.stored.tokens)).sum();
     let frontier = history.frontier_of_message(session, placed.last())?;
     let times = placed.iter().map(|message| message.stored.time);
@@ -188,11 +186,11 @@ pub(crate) fn gather_placed(
         derivation_version: derivation_version::common_version(
             placed.iter().map(|message| message.stored.derivation_version),
         ),
-        seq_first,
-        seq_last,
-        sources: SummarySources::Messages { seq_first, seq_last, frontier },
+        seq_first: span.seq_first,
+        seq_last: span.seq_last,
         depth: 0,
-        task_hash: task::hash_messages(seq_first, seq_last, &frontier),
+        task_hash: task::hash_messages(&span, &frontier),
+        sources: SummarySources::Messages { span, frontier },
         message_tokens: sum,
         descendant_count: 0,
         descendant_tokens: 0,
@@ -202,6 +200,9 @@ pub(crate) fn gather_placed(
         file_ids,
         bridges: Vec::new(),
         tokens_before: placed.first().map_or(0, |message| message.tokens_before),
+        tokens_through: placed
+            .last()
+            .map_or(0, |message| message.tokens_before + u64::from(message.stored.tokens)),
         is_provisional: false,
     })
 }
@@ -278,6 +279,7 @@ pub(crate) fn gather_summaries(
         file_ids: Vec::new(),
         bridges: Vec::new(),
         tokens_before: 0,
+        tokens_through: 0,
         is_provisional: false,
     };
     for (source, record) in sources {
@@ -338,7 +340,8 @@ fn build_bridge(
     run: &MessageRun,
     options: TranscriptOptions<'_>,
 ) -> Result<Summary> {
-    let gathered = gather_messages(session, history, run.seq_first, run.seq_last, options)?;
+    let span = MessageSpan::from_ranges(&[(run.seq_first, run.seq_last)]).unwrap_or_default();
+    let gathered = gather_messages(session, history, &span, options)?;
     let text = if gathered.text.trim().is_empty() { "(no text)" } else { &gathered.text };
     let answer = SettledAnswer {
         text: text.into(),

@@ -24,7 +24,7 @@ use super::{
 };
 
 /// The sources of a task in the context: for a condensed summary `items[from..to]`; for a leaf,
-/// messages of the run `items[from]`, with `to` = `from` + 1.
+/// messages of the runs in `items[from..to]`, which begins and ends with a run.
 pub(crate) struct SourceSplice {
     /// Items of the context.
     pub(super) items: Vec<ContextItem>,
@@ -91,10 +91,13 @@ impl SourceSplice {
             // The old summary is a source of another one, whose item stays.
             return Ok(head.context.clone());
         }
-        let replacement = match (&record.sources, self.items.get(self.from)) {
-            (SummarySources::Messages { .. }, Some(ContextItem::Run(run))) => {
-                self.split_run(run, item)
-            }
+        let (first, last) = (self.items.get(self.from), self.items.get(self.to.saturating_sub(1)));
+        let replacement = match (&record.sources, first, last) {
+            (
+                SummarySources::Messages { .. },
+                Some(ContextItem::Run(first)),
+                Some(ContextItem::Run(last)),
+            ) => self.split_runs(first, last, item),
             _ => alloc::vec![item],
         };
         let range = self.from..self.to;
@@ -111,20 +114,25 @@ impl SourceSplice {
         matches!(item, Some(ContextItem::Summary(summary)) if Some(summary.id) == id)
     }
 
-    /// Returns the items that replace a run: the rest before the sources, the summary `item`, and
-    /// the rest after the sources. An empty rest is left out.
-    fn split_run(&self, run: &MessageRun, item: ContextItem) -> Vec<ContextItem> {
+    /// Returns the items that replace the runs of a leaf: the rest of the first run before the
+    /// sources, the summary `item`, and the rest of the last run. An empty rest is left out.
+    fn split_runs(
+        &self,
+        first: &MessageRun,
+        last: &MessageRun,
+        item: ContextItem,
+    ) -> Vec<ContextItem> {
         let gathered = &self.gathered;
         let left = MessageRun {
             seq_last: gathered.seq_first.saturating_sub(1),
-            tokens: gathered.tokens_before.saturating_sub(run.tokens_before),
-            ..*run
+            tokens: gathered.tokens_before.saturating_sub(first.tokens_before),
+            ..*first
         };
         let right = MessageRun {
             seq_first: gathered.seq_last + 1,
-            seq_last: run.seq_last,
-            tokens_before: gathered.tokens_before + gathered.tokens,
-            tokens: run.tokens.saturating_sub(left.tokens + gathered.tokens),
+            seq_last: last.seq_last,
+            tokens_before: gathered.tokens_through,
+            tokens: (last.tokens_before + last.tokens).saturating_sub(gathered.tokens_through),
         };
         let mut out = Vec::new();
         if left.seq_first <= left.seq_last {
@@ -139,12 +147,13 @@ impl SourceSplice {
 }
 
 /// Returns the last seq whose pack may be compressed when a task is settled: the seq before the run
-/// that then ends the context, or the newest seq if no run ends it. `from` is the index of the
-/// first item of the task. The last run contains the fresh tail; older messages are read rarely.
-pub(super) fn last_compactable_seq(items: &[ContextItem], from: usize, span: SourceSpan) -> u64 {
-    let last = items.len().saturating_sub(1);
+/// that then ends the context, or the newest seq if no run ends it. `to` is the index after the
+/// last item of the task. The last run contains the fresh tail; older messages are read rarely.
+pub(super) fn last_compactable_seq(items: &[ContextItem], to: usize, span: SourceSpan) -> u64 {
     match (items.last(), span) {
-        (Some(ContextItem::Run(run)), SourceSpan::Messages { seq_last, .. }) if from == last => {
+        (Some(ContextItem::Run(run)), SourceSpan::Messages { seq_last, .. })
+            if to == items.len() =>
+        {
             seq_last.min(run.seq_last)
         }
         (Some(ContextItem::Run(run)), _) => run.seq_first - 1,

@@ -9,6 +9,7 @@ use lcm_text::base::hash;
 
 use crate::storage::{
     context::ContextItem,
+    message_span::MessageSpan,
     summary::{SourceRef, StoredLevel, SummaryIdentity},
 };
 use lcm_text::{
@@ -235,11 +236,15 @@ pub(crate) fn build_breaker_scope(model: Option<&str>) -> String {
     }
 }
 
-/// Hashes the sources of a leaf: first and last seq, and the running hash after the last message.
-pub(crate) fn hash_messages(seq_first: u64, seq_last: u64, frontier: &[u8; 16]) -> [u8; 16] {
-    let first = seq_first.to_be_bytes();
-    let last = seq_last.to_be_bytes();
-    hash::hash_prefix(&hash::hash_fields(&[b"lcm leaf", &first, &last, frontier]))
+/// Hashes the sources of a leaf: first and last seq, the running hash after the last message, and
+/// the gaps.
+pub(crate) fn hash_messages(span: &MessageSpan, frontier: &[u8; 16]) -> [u8; 16] {
+    let (first, last) = (span.seq_first.to_be_bytes(), span.seq_last.to_be_bytes());
+    let gaps = span.gaps.iter().flat_map(|(first, last)| [first.to_be_bytes(), last.to_be_bytes()]);
+    let gaps: Vec<[u8; 8]> = gaps.collect();
+    let mut fields: Vec<&[u8]> = Vec::from([b"lcm leaf".as_slice(), &first, &last, frontier]);
+    fields.extend(gaps.iter().map(<[u8; 8]>::as_slice));
+    hash::hash_prefix(&hash::hash_fields(&fields))
 }
 
 /// Hashes the items of a condensed summary.

@@ -128,8 +128,11 @@ fn describe_summary(
     };
     let replaced_by = (replaced_by != id).then(|| summary::format_summary_id(replaced_by));
     let derived: Vec<String> = derived.into_iter().map(summary::format_summary_id).collect();
-    let message_ids: Vec<String> = match record.sources {
-        SummarySources::Messages { seq_first, seq_last, .. } => (seq_first..=seq_last)
+    let message_ids: Vec<String> = match &record.sources {
+        SummarySources::Messages { span, .. } => span
+            .list_ranges()
+            .into_iter()
+            .flat_map(|(first, last)| first..=last)
             .take(int::to_usize(MESSAGE_IDS_MAX))
             .map(|seq| keys.message_id(seq))
             .collect(),

@@ -263,10 +263,12 @@ impl ExpandWalk {
                 continue;
             }
             match &record.sources {
-                SummarySources::Messages { seq_first, seq_last, .. }
-                    if self.options.include_messages =>
-                {
-                    self.list_message_range(session, history, *seq_first, *seq_last)?;
+                SummarySources::Messages { span, .. } if self.options.include_messages => {
+                    for (seq_first, seq_last) in span.list_ranges() {
+                        if self.end.is_none() {
+                            self.list_message_range(session, history, seq_first, seq_last)?;
+                        }
+                    }
                 }
                 SummarySources::Messages { .. } => {}
                 SummarySources::Summaries(list) => {

@@ -31,7 +31,7 @@ use crate::storage::{
     store_session::StoreSession,
 };
 use lcm_text::{
-    base::{error::Result, int, limits},
+    base::{error::Result, limits},
     config::BudgetPolicy,
     message::{Part, Role},
     types::api::Dialect,
@@ -43,13 +43,8 @@ pub(crate) struct MessageUnit {
     pub(crate) seq_first: u64,
     pub(crate) seq_last: u64,
     pub(crate) tokens: u64,
-}
-
-impl MessageUnit {
-    /// Returns the number of messages.
-    pub(crate) fn count(&self) -> u64 {
-        self.seq_last + 1 - self.seq_first
-    }
+    /// Number of messages; withdrawn messages between them do not count.
+    pub(crate) count: u64,
 }
 
 /// The newest user message, kept raw although it lies before the tail.
@@ -119,9 +114,10 @@ impl UnitGrouper {
             takes.takes_items &= is_item;
             unit.seq_last = seq;
             unit.tokens += tokens;
+            unit.count += 1;
             return None;
         }
-        let unit = MessageUnit { seq_first: seq, seq_last: seq, tokens };
+        let unit = MessageUnit { seq_first: seq, seq_last: seq, tokens, count: 1 };
         let is_silent = !stored.parts.iter().any(|part| matches!(part, Part::Text { .. }));
         let takes = UnitContinuation {
             takes_results: has_tool_call(stored),
@@ -293,20 +289,18 @@ fn select_tail(
     let user = history.head.newest_user.map(|mark| mark.seq).filter(|seq| *seq >= oldest);
     let seq_end = history.head.messages + 1;
     let mut tail = FreshTail { seq_first: seq_end, count: 0, tokens: 0, pinned: None };
-    let mut count = 0u64;
     for unit in group_units(messages).iter().rev() {
-        let by_count = count + unit.count() <= messages_max;
+        let by_count = tail.count + unit.count <= messages_max;
         let by_user = user.is_some_and(|seq| seq < tail.seq_first);
         let fits = tail.tokens + unit.tokens <= tokens_max;
-        if count > 0 && !(fits && (by_count || by_user)) {
+        if tail.count > 0 && !(fits && (by_count || by_user)) {
             break;
         }
-        count += unit.count();
+        tail.count += unit.count;
         tail.tokens += unit.tokens;
         tail.seq_first = unit.seq_first;
     }
-    let in_tail = messages.iter().filter(|placed| placed.seq >= tail.seq_first);
-    FreshTail { count: int::to_u64(in_tail.count()), ..tail }
+    tail
 }
 
 /// Returns the newest user message if it is raw, lies before the tail, and fits half of the budget

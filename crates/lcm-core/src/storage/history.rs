@@ -13,6 +13,7 @@ use crate::storage::{
     compressed_pack::CompressedPack,
     head::ConversationHead,
     keys::ConversationKeys,
+    message_span::MessageSpan,
     pack::{self, DirectoryNode, Pack, PackRef, PlacedMessage, RawText, StoredMessage},
     record_key::RecordKey,
     store_session::StoreSession,
@@ -181,6 +182,24 @@ impl<'a> MessageHistory<'a> {
     ) -> Result<Vec<PlacedMessage>> {
         let refs = self.find_pack_refs(session, from, to)?;
         self.read_messages_of_packs(session, &refs, from, to)
+    }
+
+    /// Reads the messages of a span, in order.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Self::read_messages`].
+    pub(crate) fn read_span(
+        &self,
+        session: &mut StoreSession<'_>,
+        span: &MessageSpan,
+    ) -> Result<Vec<PlacedMessage>> {
+        let mut out = Vec::new();
+        for (from, to) in span.list_read_ranges() {
+            let messages = self.read_messages(session, from, to)?;
+            out.extend(messages.into_iter().filter(|placed| span.has_message(placed.seq)));
+        }
+        Ok(out)
     }
 
     /// Reads the messages from `from` to the end of the pack that holds `from`, or to `to` if `to`

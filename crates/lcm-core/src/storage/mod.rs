@@ -17,6 +17,7 @@ pub(crate) mod history;
 pub(crate) mod keys;
 pub(crate) mod links;
 pub(crate) mod message_mark;
+pub(crate) mod message_span;
 pub(crate) mod pack;
 pub(crate) mod pack_compaction;
 pub(crate) mod payload_text;

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::storage::{
     codec::{self, SoundRecord},
     keys::ConversationKeys,
+    message_span::MessageSpan,
     record_key::RecordKey,
 };
 use lcm_text::{
@@ -35,9 +36,8 @@ pub(crate) const OFFLINE_MODEL: &str = "offline";
 pub(crate) enum SummarySources {
     /// Messages: the sources of a leaf.
     Messages {
-        seq_first: u64,
-        seq_last: u64,
-        /// Running hash after message `seq_last`, which proves that these messages are unchanged.
+        span: MessageSpan,
+        /// Running hash after the last message, which proves that these messages are unchanged.
         frontier: [u8; 16],
     },
     /// Summaries, oldest first: the sources of a condensed summary.
@@ -236,13 +236,12 @@ impl SoundRecord for Summary {
     const IS_COMPRESSED: bool = true;
 
     fn is_sound(&self) -> bool {
-        let (first, last) = match &self.sources {
-            SummarySources::Messages { seq_first, seq_last, .. } => (*seq_first, *seq_last),
-            SummarySources::Summaries(_) => (self.seq_first, self.seq_last),
+        let is_sound_leaf = match &self.sources {
+            SummarySources::Messages { span, .. } => span.is_sound(),
+            SummarySources::Summaries(_) => self.seq_first > 0,
         };
-        let counts = [self.seq_last, last, self.source_tokens, self.message_tokens];
-        first > 0
-            && first <= last
+        let counts = [self.seq_last, self.source_tokens, self.message_tokens];
+        is_sound_leaf
             && self.seq_first <= self.seq_last
             && self.depth < 1 << 20
             && codec::are_countable(&counts)

@@ -134,12 +134,12 @@ pub(super) fn check_summaries(
             || record.tokens == tokens::estimate(&record.text);
         report.expect_sound(is_counted, || format!("the tokens of `{name}` differ from its text"));
         match &record.sources {
-            SummarySources::Messages { seq_first, seq_last, .. } => {
+            SummarySources::Messages { span, .. } => {
                 let is_sound = record.depth == 0
-                    && seq_first <= seq_last
-                    && *seq_last <= head.messages
-                    && record.seq_first == *seq_first
-                    && record.seq_last == *seq_last
+                    && span.is_sound()
+                    && span.seq_last <= head.messages
+                    && record.seq_first == span.seq_first
+                    && record.seq_last == span.seq_last
                     && record.descendant_count == 0;
                 report.expect_sound(is_sound, || format!("`{name}` is not a sound leaf"));
             }
@@ -274,13 +274,11 @@ fn check_leaves(
 ) -> Result<()> {
     let head = history.head;
     for (id, (record, _)) in summaries.as_entries() {
-        let SummarySources::Messages { seq_first, seq_last, frontier } = &record.sources else {
-            continue;
-        };
-        if *seq_last > head.messages {
+        let SummarySources::Messages { span, frontier } = &record.sources else { continue };
+        if span.seq_last > head.messages {
             continue;
         }
-        let messages = history.read_messages(session, *seq_first, *seq_last);
+        let messages = history.read_span(session, span);
         let Some(messages) = report.catch_damage(messages)? else { continue };
         let sum: u64 = messages.iter().map(|placed| u64::from(placed.stored.tokens)).sum();
         let found = report.catch_damage(history.frontier_of_message(session, messages.last()))?;

@@ -189,12 +189,14 @@ fn verify_leaf(
     history: &MessageHistory<'_>,
     record: &Summary,
 ) -> Result<Summary> {
-    let (seq_first, seq_last) = (record.seq_first, record.seq_last);
-    if seq_first == 0 || seq_first > seq_last || seq_last > history.head.messages {
+    let SummarySources::Messages { span, .. } = &record.sources else {
+        return Err(mismatch_error("messages"));
+    };
+    if !span.is_sound() || span.seq_last > history.head.messages {
         return Err(mismatch_error("messages"));
     }
-    let frontier = history.frontier_at(session, seq_last)?;
-    let placed = history.read_messages(session, seq_first, seq_last)?;
+    let frontier = history.frontier_at(session, span.seq_last)?;
+    let placed = history.read_span(session, span)?;
     let tokens: u64 = placed.iter().map(|message| u64::from(message.stored.tokens)).sum();
     let times = placed.iter().map(|message| message.stored.time);
     let version = derivation_version::common_version(
@@ -211,8 +213,9 @@ fn verify_leaf(
         leaf.tokens = tokens::estimate(&leaf.text);
         leaf.derivation_version = version;
     }
-    let is_sound = leaf.sources == SummarySources::Messages { seq_first, seq_last, frontier }
-        && leaf.task == task::hash_messages(seq_first, seq_last, &frontier)
+    let is_sound = leaf.sources == SummarySources::Messages { span: span.clone(), frontier }
+        && (leaf.seq_first, leaf.seq_last) == (span.seq_first, span.seq_last)
+        && leaf.task == task::hash_messages(span, &frontier)
         && (leaf.message_tokens, leaf.source_tokens) == (tokens, tokens)
         && (leaf.descendant_count, leaf.descendant_tokens) == (0, 0)
         && leaf.trust == trust

@@ -9,8 +9,9 @@ use crate::storage::{
     call::Call,
     context::ContextItem,
     history::{self, MessageHistory},
+    message_span::MessageSpan,
     pack_compaction,
-    records::remakes::RemakeRecord,
+    records::{remakes::RemakeRecord, withdrawals::Withdrawals},
     store_session::StoreSession,
     summary::{StoredLevel, Summary},
     summary_items,
@@ -62,13 +63,16 @@ impl TaskSettlement<'_> {
         };
         // Reads the sources together with the packs that this commit may compress. Messages that no
         // search segment covers are not compressed, because an append reads their packs.
-        let until = last_compactable_seq(&items, from, self.task.span).min(head.indexed.messages);
+        let until = last_compactable_seq(&items, to, self.task.span).min(head.indexed.messages);
         let mut wanted = pack_compaction::list_pack_keys(session, &history, until)?;
         let sources = items.get(from..to).unwrap_or(&[]);
         match self.task.span {
             SourceSpan::Messages { seq_first, seq_last } => {
-                let refs = history.find_pack_refs(session, seq_first, seq_last)?;
-                wanted.extend(history.list_pack_keys(&refs));
+                let span = span_of_runs(sources, seq_first, seq_last).unwrap_or_default();
+                for (first, last) in span.list_read_ranges() {
+                    let refs = history.find_pack_refs(session, first, last)?;
+                    wanted.extend(history.list_pack_keys(&refs));
+                }
             }
             SourceSpan::Items { .. } | SourceSpan::Remake { .. } => {
                 wanted.extend(summary_items::summary_keys(&history, sources));
@@ -77,7 +81,8 @@ impl TaskSettlement<'_> {
         session.prefetch_records(self.call.keys, &wanted, &[])?;
         let gathered = match self.task.span {
             SourceSpan::Messages { seq_first, seq_last } => {
-                source_text::gather_messages(session, &history, seq_first, seq_last, options)?
+                let span = span_of_runs(sources, seq_first, seq_last).unwrap_or_default();
+                source_text::gather_messages(session, &history, &span, options)?
             }
             SourceSpan::Items { .. } | SourceSpan::Remake { .. } => {
                 source_text::gather_items(session, &history, sources, options)?
@@ -147,18 +152,14 @@ impl TaskSettlement<'_> {
     ) -> Result<Option<(usize, usize)>> {
         match self.task.span {
             SourceSpan::Messages { seq_first, seq_last } => {
-                let contains = |item: &ContextItem| match item {
-                    ContextItem::Run(run) => run.seq_first <= seq_first && seq_last <= run.seq_last,
-                    ContextItem::Summary(_) | ContextItem::Withdrawn { .. } => false,
+                let position = |seq: u64| items.iter().position(|item| item.seq_last() >= seq);
+                let (from, last) = (position(seq_first), position(seq_last));
+                let Some(range) = from.zip(last.map(|last| last + 1)) else { return Ok(None) };
+                let sources = items.get(range.0..range.1).unwrap_or(&[]);
+                let Some(span) = span_of_runs(sources, seq_first, seq_last) else {
+                    return Ok(None);
                 };
-                Ok(match items.iter().position(contains) {
-                    Some(index)
-                        if self.matches_messages(session, history, seq_first, seq_last)? =>
-                    {
-                        Some((index, index + 1))
-                    }
-                    _ => None,
-                })
+                Ok(self.matches_messages(session, history, &span)?.then_some(range))
             }
             SourceSpan::Items { first, count, .. } => {
                 let Some(from) = find_summary_item(items, first) else { return Ok(None) };
@@ -178,14 +179,13 @@ impl TaskSettlement<'_> {
         &self,
         session: &mut StoreSession<'_>,
         history: &MessageHistory<'_>,
-        seq_first: u64,
-        seq_last: u64,
+        span: &MessageSpan,
     ) -> Result<bool> {
-        if seq_last > history.head.messages {
+        if span.seq_last > history.head.messages {
             return Ok(false);
         }
-        let frontier = history.frontier_at(session, seq_last)?;
-        Ok(task::hash_messages(seq_first, seq_last, &frontier) == self.task.sources_hash)
+        let frontier = history.frontier_at(session, span.seq_last)?;
+        Ok(task::hash_messages(span, &frontier) == self.task.sources_hash)
     }
 
     /// Lists the directory nodes of the sources of a leaf; empty for a condensed summary, and if
@@ -217,12 +217,16 @@ impl TaskSettlement<'_> {
         let level = StoredLevel::Fallback;
         let id = match self.task.span {
             SourceSpan::Messages { seq_first, seq_last } => {
-                if !self.matches_messages(session, &history, seq_first, seq_last)? {
+                let withdrawn = session.read_record(&Withdrawals::key(self.call.keys))?;
+                let withdrawn = withdrawn.unwrap_or_default();
+                let span =
+                    MessageSpan::from_ranges(&withdrawn.list_line_ranges(seq_first, seq_last));
+                let Some(span) = span else { return Ok(None) };
+                if !self.matches_messages(session, &history, &span)? {
                     return Ok(None);
                 }
                 let options = self.transcript_options();
-                let gathered =
-                    source_text::gather_messages(session, &history, seq_first, seq_last, options)?;
+                let gathered = source_text::gather_messages(session, &history, &span, options)?;
                 let Some(text) = self.build_fallback_text(&gathered) else { return Ok(None) };
                 self.task.identify_summary(level).compute_id(&text)
             }
@@ -254,6 +258,19 @@ impl TaskSettlement<'_> {
         )?;
         (u64::from(tokens::estimate(&text)) < gathered.tokens).then_some(text)
     }
+}
+
+/// Returns the messages of runs from a first to a last message; `None`: another item than a
+/// withdrawn range lies between them, or one of the two messages is in no run.
+fn span_of_runs(items: &[ContextItem], seq_first: u64, seq_last: u64) -> Option<MessageSpan> {
+    if items.iter().any(|item| matches!(item, ContextItem::Summary(_))) {
+        return None;
+    }
+    let runs = items.iter().filter(|item| matches!(item, ContextItem::Run(_)));
+    let runs: Vec<(u64, u64)> = runs.map(|run| (run.seq_first(), run.seq_last())).collect();
+    let span = MessageSpan::from_ranges(&runs)?;
+    let span = span.cut_span(seq_first, seq_last)?;
+    ((span.seq_first, span.seq_last) == (seq_first, seq_last)).then_some(span)
 }
 
 /// Finds the context item that is the summary `id` or was made from it; `None`: there is none.
