@@ -1,44 +1,66 @@
-//! Recognises answers that say nothing about the material: a stock phrase, an apology, an offer, an
-//! error in place of an answer, the instruction or a line of the material repeated, or one sentence
-//! many times.
+//! Recognises answers that say nothing about the material: a stock phrase, a heading without its
+//! text, an apology, an offer, an error in place of an answer, the instruction or a line of the
+//! material repeated, or one sentence many times.
 //!
 //! In: an answer without reasoning, the instruction and the material. Out: whether it says nothing.
 
 use alloc::{string::String, vec::Vec};
 
-/// Answers of at most three of these words say nothing.
-const STOCK_WORDS: [&str; 16] = [
-    "a",
-    "done",
-    "empty",
-    "error",
-    "n",
-    "na",
-    "nil",
-    "no",
-    "none",
-    "nothing",
-    "null",
-    "ok",
-    "okay",
-    "sure",
-    "undefined",
-    "understood",
+/// Words that say nothing of a conversation. An answer of only these words, single letters and
+/// digits says nothing.
+#[rustfmt::skip]
+const STOCK_WORDS: [&str; 95] = [
+    "a", "an", "and", "answered", "anything", "as", "asked", "assistant", "available", "between",
+    "certainly", "complete", "concise", "content", "conversation", "course", "done", "else",
+    "empty", "error", "false", "for", "get", "got", "had", "have", "hello", "help", "here", "hi",
+    "i", "if", "in", "insert", "is", "it", "know", "let", "like", "loading", "me", "message",
+    "more", "n", "na", "nan", "need", "nil", "no", "none", "nothing", "null", "object", "of", "ok",
+    "okay", "on", "place", "placeholder", "promise", "provided", "redacted", "removed", "request",
+    "requested", "response", "s", "see", "string", "summarise", "summarised", "summarize",
+    "summarized", "summary", "sure", "text", "thank", "thanks", "that", "the", "there", "this",
+    "to", "todo", "took", "true", "undefined", "understood", "user", "was", "were", "will", "yes",
+    "you", "your",
 ];
+/// Most words of an answer of stock words; a longer one is left to the other rules.
+const STOCK_WORDS_MAX: usize = 20;
+/// Fewest letters and digits of an answer that says something.
+const LETTERS_MIN: usize = 3;
+/// Most words of a heading without its text.
+const HEADING_WORDS_MAX: usize = 12;
 /// Beginnings of an apology or a refusal.
-const APOLOGIES: [&str; 13] = [
+const APOLOGIES: [&str; 33] = [
+    "\u{5bf9}\u{4e0d}\u{8d77}",
+    "\u{5f88}\u{62b1}\u{6b49}",
+    "\u{62b1}\u{6b49}",
+    "\u{7533}\u{3057}\u{8a33}",
+    "as a language model",
     "as an ai",
+    "es tut mir leid",
     "i am sorry",
     "i am unable",
     "i apologize",
     "i can not",
     "i can't",
     "i cannot",
+    "i do not have access",
     "i do not have enough",
+    "i don't have access",
+    "i don't have enough",
+    "i will not summarize",
+    "i won't summarize",
     "i'm not able",
+    "i'm ready",
     "i'm sorry",
     "i'm unable",
+    "it is not possible for me",
+    "it's not possible for me",
+    "je ne peux pas",
+    "je suis d\u{e9}sol\u{e9}",
+    "lo siento",
+    "please provide",
+    "please share",
     "sorry",
+    "this conversation contains content",
     "unfortunately i",
 ];
 /// Parts of an offer to go on.
@@ -61,10 +83,27 @@ const ERRORS: [&str; 8] = [
     "try again",
     "unavailable",
 ];
+/// Beginnings of an error that does not say that it is one.
+const ERROR_STARTS: [&str; 12] = [
+    "an error occurred",
+    "bad gateway",
+    "gateway timeout",
+    "internal server error",
+    "rate limit reached",
+    "request timed out",
+    "service unavailable",
+    "something went wrong",
+    "too many requests",
+    "upstream connect error",
+    "you exceeded your",
+    "your session has expired",
+];
 /// Most words of an apology, an offer or an error.
 const SHORT_WORDS_MAX: usize = 40;
 /// Fewest words of a copy; shorter texts may be equal by chance.
 const COPY_WORDS_MIN: usize = 5;
+/// Characters between sentences.
+const SENTENCE_ENDS: [char; 5] = ['.', '!', '?', ':', '\n'];
 /// Fewest sentences among which repetition counts.
 const SENTENCES_MIN: usize = 6;
 
@@ -75,39 +114,61 @@ const SENTENCES_MIN: usize = 6;
 #[must_use]
 pub fn says_nothing(answer: &str, instructions: &[&str], material: &str) -> bool {
     let words = split_words(answer);
-    if words.iter().all(|word| STOCK_WORDS.contains(&word.as_str())) && words.len() <= 3 {
+    if words.len() <= STOCK_WORDS_MAX && words.iter().all(is_stock_word) {
+        return true;
+    }
+    let end = answer.trim_end();
+    let is_heading = end.ends_with([':', '\u{ff1a}']) && !end.trim_start().contains('\n');
+    if (is_heading && words.len() <= HEADING_WORDS_MAX)
+        || words.iter().flat_map(|word| word.chars()).count() < LETTERS_MIN
+    {
         return true;
     }
     let plain = words.join(" ");
     let has = |parts: &[&str]| parts.iter().any(|part| plain.contains(part));
+    let starts = |parts: &[&str]| parts.iter().any(|part| plain.starts_with(part));
     if words.len() <= SHORT_WORDS_MAX {
-        let is_apology = APOLOGIES.iter().any(|start| plain.starts_with(start));
-        let is_offer = answer.trim_end().ends_with('?') && has(&OFFERS);
-        let is_error = plain.starts_with("error") && has(&ERRORS);
-        if is_apology || is_offer || is_error {
+        let is_offer = end.ends_with('?') && has(&OFFERS);
+        let is_error = (plain.starts_with("error") && has(&ERRORS)) || starts(&ERROR_STARTS);
+        if starts(&APOLOGIES) || is_offer || is_error {
             return true;
         }
     }
-    is_copy(&words, &plain, instructions, material) || repeats_sentences(answer)
+    is_copy(answer, instructions, material) || repeats_sentences(answer)
 }
 
-/// Returns whether the answer is a part of an instruction, or the end of a line of the material.
-fn is_copy(words: &[String], plain: &str, instructions: &[&str], material: &str) -> bool {
-    if words.len() < COPY_WORDS_MIN {
-        return false;
-    }
-    if instructions.iter().any(|told| split_words(told).join(" ").contains(plain)) {
+/// Returns whether a word is a stock word, or a single letter or digit.
+fn is_stock_word(word: &String) -> bool {
+    word.chars().count() == 1 || STOCK_WORDS.contains(&word.as_str())
+}
+
+/// Returns whether the answer, without its sentences of stock words, is a part of an instruction,
+/// repeats parts of it, or is the end of a line of the material.
+fn is_copy(answer: &str, instructions: &[&str], material: &str) -> bool {
+    let sentences = answer.split(SENTENCE_ENDS).map(split_words);
+    let sentences: Vec<Vec<String>> =
+        sentences.filter(|words| !words.iter().all(is_stock_word)).collect();
+    let told: Vec<String> = instructions.iter().map(|told| split_words(told).join(" ")).collect();
+    let is_told = |words: &[String]| {
+        let plain = words.join(" ");
+        words.len() >= COPY_WORDS_MIN && told.iter().any(|told| told.contains(&plain))
+    };
+    let words = sentences.concat();
+    if is_told(&words) || sentences.iter().all(|words| is_told(words)) {
         return true;
     }
-    let is_line = material.lines().any(|line| split_words(line).join(" ").ends_with(plain));
-    is_line && split_words(material).len() >= 4 * words.len()
+    let plain = words.join(" ");
+    let is_line = |line: &str| split_words(line).join(" ").ends_with(&plain);
+    words.len() >= COPY_WORDS_MIN
+        && material.lines().any(is_line)
+        && split_words(material).len() >= 4 * words.len()
 }
 
 /// Returns whether the answer repeats its sentences: on average each occurs four times.
 fn repeats_sentences(answer: &str) -> bool {
     let mut count = 0usize;
     let mut distinct: Vec<Vec<String>> = Vec::new();
-    for sentence in answer.split(['.', '!', '?', '\n']) {
+    for sentence in answer.split(SENTENCE_ENDS) {
         let words = split_words(sentence);
         if words.is_empty() {
             continue;
@@ -156,6 +217,24 @@ mod tests {
             "Error: rate limit exceeded, please try again later.",
             "Condense this segment of a conversation so that the work can go on from your text.",
             "Please move the parser into its own crate today.",
+            "x",
+            "[object Object]",
+            "true",
+            "## Summary",
+            "Here is the summary of the conversation:",
+            "Certainly! Here is the summary you requested.",
+            "The user asked and the assistant answered.",
+            "[Your summary here]",
+            "the the the the the the",
+            "Bad Gateway",
+            "You exceeded your current quota, please check your plan and billing details.",
+            "I won't summarize this.",
+            "Es tut mir leid, dabei kann ich nicht helfen.",
+            "\u{5f88}\u{62b1}\u{6b49}\u{ff0c}\u{6211}\u{65e0}\u{6cd5}\u{534f}\u{52a9}",
+            "Sure. Keep what the person asked for.",
+            "Keep what the person asked for. Keep what the person asked for.",
+            "Here is the summary: I moved it, and all tests pass again.",
+            "\u{6458}\u{8981}\u{ff1a}",
             repeated.as_str(),
         ] {
             assert!(says_nothing(answer, &[INSTRUCTION], MATERIAL), "{answer}");
@@ -169,8 +248,9 @@ mod tests {
             "Der Parser ist eine eigene Crate.",
             "The user asked whether the tests pass. What would fix the release is open?",
             "Tests pass.",
+            "Open:\n- publish the crate, with a line in:",
             "summary 1 sssssssssssssssssss",
-            "A. B. C. D. E. F. G. H. A. B. C. D.",
+            "Ab. Bc. Cd. De. Ef. Fg. Gh. Hi there. Ab. Bc. Cd. De.",
             "Errors: rate limit exceeded in `client.rs`, solved by a pause of 3 s, then again a \
              timeout that was solved by a larger limit; the third failure, an unavailable host, \
              stays open, and nobody knows whether the provider will answer before the next week.",
