@@ -465,6 +465,26 @@ fn a_failed_task_gives_its_requests_back() {
     assert_eq!(stepped(&back, &error("not-found"))["error"]["code"], "store-unavailable");
 }
 
+/// A model function that returns no answer fails in every turn: the failure is told, as one of the
+/// model, so that later turns wait.
+#[test]
+fn a_wrong_model_function_is_paused() {
+    let mut turn = compacting("compact");
+    turn["turn"] = json!(true);
+    for mut task in [turn, compacting("maintain")] {
+        task["lease_ms"] = json!(0);
+        let plan = stepped(&begun(&task), &debt(true, &json!({"failures": 0})));
+        let complete = stepped(&plan, &needs("s", 2));
+        let tell = stepped(&complete, &error("invalid-input"));
+        assert_eq!(tell["call"], "admin.call", "{tell}");
+        assert!(
+            tell["arguments"]["arguments_json"].as_str().unwrap().contains("model-unavailable")
+        );
+        let end = stepped(&tell, &debt(false, &json!({"failures": 1})));
+        assert_eq!(end["error"]["code"], "invalid-input");
+    }
+}
+
 #[test]
 fn a_task_ends_after_its_most_passes() {
     let mut task = compacting("maintain");

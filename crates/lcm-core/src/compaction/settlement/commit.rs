@@ -18,7 +18,7 @@ use lcm_text::{
     summary::verify,
     types::{
         api::{ApplyOutcome, ApplyStatus},
-        model::{Completion, CompletionErrorCode},
+        model::{Completion, CompletionErrorCode, Finish},
     },
 };
 
@@ -229,8 +229,8 @@ impl TaskSettlement<'_> {
     }
 
     /// Returns whether a text that becomes a summary is provisional: it is there because the
-    /// configured model failed, was not there, or had its answers rejected. Without a configured
-    /// model, what the offline summariser writes is final.
+    /// configured model failed, was not there, was cut off, or had its answers rejected. Without a
+    /// configured model, what the offline summariser writes is final.
     pub(crate) fn is_provisional_text(
         &self,
         completion: Option<&Completion>,
@@ -242,7 +242,11 @@ impl TaskSettlement<'_> {
             Some(completion) if completion.model == OFFLINE_MODEL => {
                 self.call.config.summary_model.is_some()
             }
-            Some(_) => level == StoredLevel::Fallback,
+            // A remake that is cut off again is final.
+            Some(completion) => {
+                level == StoredLevel::Fallback
+                    || (completion.finish == Finish::Length && self.task.replaced_id().is_none())
+            }
         }
     }
 

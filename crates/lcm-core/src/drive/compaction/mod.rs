@@ -276,22 +276,25 @@ impl CompactionProgress {
     }
 
     /// Ends the task after a failed call or completion, once the requests that are left were given
-    /// back. If a pass of `maintain` failed with `conflict`, the reason is recorded before the end,
-    /// which postpones the deferred compaction.
+    /// back. Two reasons are recorded before the end, and postpone the deferred compaction: a pass
+    /// of `maintain` failed with `conflict`, or the model function cannot be used, which would fail
+    /// in every turn.
     fn handle_failure(&mut self, task: &CompactionTask, failed: CallFailure) {
         let is_first = !self.error.is_some();
         // Of two failures, the first is the cause and is kept.
         if is_first {
             self.error = failed;
+            self.reason = match self.phase {
+                _ if self.error.code == reason::CONFLICT => reason::CONFLICT,
+                CompactionPhase::Complete => reason::MODEL_UNAVAILABLE,
+                _ => reason::CANCELLED,
+            }
+            .into();
         }
-        let is_told = task.kind == CompactionTaskKind::Maintain
-            && self.error.code == reason::CONFLICT
-            && !matches!(
-                self.phase,
-                CompactionPhase::ReadDeferred | CompactionPhase::RecordDeferred
-            );
+        if matches!(self.phase, CompactionPhase::ReadDeferred | CompactionPhase::RecordDeferred) {
+            self.reason = reason::CANCELLED.into();
+        }
         let is_asked = matches!(self.phase, CompactionPhase::Complete | CompactionPhase::Apply);
-        self.reason = if is_told { reason::CONFLICT } else { reason::CANCELLED }.into();
         if is_first && is_asked && task.lease_ms > 0 {
             self.give_back(task);
         } else {
@@ -300,7 +303,10 @@ impl CompactionProgress {
     }
 
     fn phase_after_failure(&self, task: &CompactionTask) -> CompactionPhase {
-        let is_told = task.kind == CompactionTaskKind::Maintain && self.reason == reason::CONFLICT;
+        let is_told = match task.kind {
+            CompactionTaskKind::Maintain => self.reason != reason::CANCELLED,
+            _ => task.shares_pause() && self.reason == reason::MODEL_UNAVAILABLE,
+        };
         if is_told { CompactionPhase::RecordDeferred } else { CompactionPhase::Done }
     }
 
