@@ -154,8 +154,14 @@ export interface NoCompletion {
   error: CompletionFailure;
 }
 
+/** A completion in which the model may have written nothing, as after a refusal. */
+export interface MaybeBlank extends Omit<Completion, "text"> {
+  /** The text; null or undefined is a blank answer. */
+  text: string | null | undefined;
+}
+
 /** The answer of a model: a text, a completion or a failure. */
-export type Answer = string | Completion | NoCompletion;
+export type Answer = string | Completion | MaybeBlank | NoCompletion;
 
 /**
  * Answers a request with a model. `signal` is aborted after `timeoutMs` and when the caller stops:

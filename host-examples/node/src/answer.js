@@ -37,8 +37,14 @@ function describe(value) {
   return members === "" ? "an object without members" : `an object with ${members}`;
 }
 
+/** Whether a value has a text, or null or undefined as its text, as SDKs have after a refusal. */
+function isAnswer(value) {
+  if (typeof value !== "object" || value === null || !("text" in value)) return false;
+  return typeof (value.text ?? "") === "string";
+}
+
 function mistakeIn(answer) {
-  if (typeof answer?.text !== "string") {
+  if (!isAnswer(answer)) {
     return `\`complete\` must return a text or an object with \`text\`, got ${describe(answer)}`;
   }
   const { finish } = answer;
@@ -48,8 +54,9 @@ function mistakeIn(answer) {
 }
 
 /**
- * Returns what a model function returned, as one of `{answer}`, an object with `text`; `{failed}`,
- * the error that `{error}` reports; `{mistake}`, an `invalid-input` error.
+ * Returns what a model function returned, as one of `{answer}`, an object with `text`, null or
+ * undefined if the model wrote none; `{failed}`, the error that `{error}` reports; `{mistake}`, an
+ * `invalid-input` error.
  */
 export function readAnswer(returned) {
   if (typeof returned === "string") return { answer: { text: returned } };

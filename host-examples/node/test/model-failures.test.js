@@ -174,6 +174,23 @@ test("a refusal that an SDK throws is an answer", async () => {
   }
 });
 
+test("an answer whose text an SDK left out is blank, and the next model is asked", async () => {
+  for (const text of [null, undefined]) {
+    for (const finish of [undefined, "stop", "length", "refusal"]) {
+      const complete = async () => ({ text, finish });
+      const { result } = await modelChain(modelsOf(complete))({ purpose: "leaf" });
+      assert.deepEqual([result.done.text, result.done.finish], ["", finish ?? "stop"]);
+    }
+    const work = async (lcm) => {
+      const { compacted, failure } = await lcm.turn("c", lines, { budget: 3000 });
+      assert.equal(failure, null);
+      assert.ok(compacted.passes.some(({ provisional }) => !provisional));
+    };
+    const next = async () => "The host decides nothing.";
+    await withEngine("memory:", work, { complete: [async () => ({ text }), next] });
+  }
+});
+
 const wrongAnswers = [
   [undefined, "undefined"],
   [null, "null"],

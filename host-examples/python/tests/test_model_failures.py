@@ -213,6 +213,25 @@ def opened(complete) -> lcm_engine.Lcm:
     return lcm_engine.open("memory:", complete, clock=lambda: NOW, environment={})
 
 
+class BlankAnswers(unittest.TestCase):
+    def test_after_an_answer_whose_text_an_sdk_left_out_the_next_model_is_asked(self):
+        for finish in [None, "stop", "length", "refusal"]:
+            done = completions.answered({"text": None, "finish": finish}, {})["done"]
+            self.assertEqual((done["text"], done["finish"]), ("", finish or "stop"))
+
+        def blank(request):
+            return {"text": None}
+
+        def other(request):
+            return "The host decides nothing."
+
+        with opened([blank, other]) as lcm:
+            turn = lcm.turn("c", MESSAGES, 4_000)
+            self.assertIsNone(turn["failure"])
+            made = turn["compacted"]["passes"][0]
+            self.assertEqual((made["level"], made["provisional"]), ("normal", False))
+
+
 class WrongAnswers(unittest.TestCase):
     def test_a_wrong_answer_is_an_error_of_the_program_and_not_one_of_the_model(self):
         for answer, got in WRONG:

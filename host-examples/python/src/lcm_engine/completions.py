@@ -90,14 +90,14 @@ class Answered(TypedDict, total=False):
 def answered(answer: object, request: CompletionRequest) -> Answered:
     """Returns what a callback answered to a request, as `done`.
 
-    A callback returns its text, or a mapping with `text` and optionally `finish` (`stop, length,
-    refusal`), `model` (absent: that of the request, else `default`),
-    `input_tokens` and `output_tokens` (0: unknown). A report of these three that cannot be counts
-    as absent: the text is paid for. `invalid-input`: it returned something else.
+    A callback returns its text, or a mapping with `text` (None as SDKs have after a refusal: blank)
+    and optionally `finish` (`stop, length, refusal`), `model` (absent: that of the request, else
+    `default`), `input_tokens` and `output_tokens` (0: unknown). A report of these three that cannot
+    be counts as absent: the text is paid for. `invalid-input`: it returned something else.
     """
     if isinstance(answer, str):
         answer = {"text": answer}
-    if not isinstance(answer, Mapping) or not isinstance(answer.get("text"), str):
+    if not isinstance(answer, Mapping) or not isinstance(answer.get("text", 0), str | None):
         needed = "a text or a mapping with `text`"
         raise _mistake(f"`complete` must return {needed}, got {_describe(answer)}")
     finish = answer.get("finish") or "stop"

@@ -9,16 +9,33 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, cast
+from typing import Any, NotRequired, Protocol, TypedDict, cast
 
 from .completions import TIMEOUT_MS, checked
 from .errors import LcmError
-from .results import Completion, CompletionRequest
+from .results import Completion, CompletionRequest, Finish
 from .settings import HostSettings
 
 PURPOSES = ("leaf", "condensed", "file", "ask", "focus")
 
-Answer = str | Completion
+
+
+class MaybeBlank(TypedDict):
+    """A completion in which the model may have written nothing, as after a refusal."""
+
+    text: str | None
+    """The text; None is a blank answer."""
+    finish: NotRequired[Finish | None]
+    """Reason for which the model stopped writing. Default: `stop`."""
+    model: NotRequired[str]
+    """Name of the model that answered; stored with the summary."""
+    input_tokens: NotRequired[int]
+    """Tokens of the prompt, as the provider counted them; absent: unknown."""
+    output_tokens: NotRequired[int]
+    """Tokens of the answer, as the provider counted them; absent: unknown."""
+
+
+Answer = str | Completion | MaybeBlank
 """A completion, or its text alone."""
 
 
