@@ -39,7 +39,8 @@ class Mode:
     end: str = "stop"
     """How an answer ends: `stop`, `length`, `refusal`, `filter`."""
     is_kept: bool = False
-    """Whether a summary may have the text: it says something, or is of the material."""
+    """Whether a summary may have the text: it says something and was cut off twice, or is of the
+    material."""
     retries: int = 0
     """How often the package of the provider asks again."""
 
