@@ -5,7 +5,10 @@ use lcm_testing::{
     ModelStore,
     transcripts::{PlannedList, export_lines, import_lines},
 };
-use lcm_text::types::api::{AppendMode, AppendOptions, AssembleOptions, Dialect};
+use lcm_text::types::{
+    api::{AppendMode, AppendOptions, ApplyOptions, ApplyOutcome, AssembleOptions, Dialect},
+    model::CompletionResult,
+};
 use serde_json::{Value, json};
 
 use crate::{CHAT, Life};
@@ -79,12 +82,25 @@ impl Life {
         messages.iter().map(Value::to_string).collect()
     }
 
+    pub(crate) fn apply(
+        &mut self,
+        request_id: &str,
+        answer: &CompletionResult,
+        options: &ApplyOptions,
+    ) -> Result<ApplyOutcome, String> {
+        self.store.begin_call();
+        let outcome =
+            self.engine.apply(&mut self.store, CHAT, request_id, answer, options, self.now);
+        outcome.map_err(|error| format!("apply: {error}"))
+    }
+
     /// Goes on with a copy of the conversation.
     pub(crate) fn copy_store(&mut self) -> Result<(), String> {
         let lines = export_lines(&mut self.engine, &mut self.store, CHAT);
         self.store.begin_call();
         let digest = self.engine.digest(&mut self.store, None, true).expect("a digest");
         (self.engine, self.store) = (Engine::new(), ModelStore::new());
+        self.configure_engine();
         import_lines(&mut self.engine, &mut self.store, (&lines, usize::MAX), self.now);
         self.store.begin_call();
         let copied = self.engine.digest(&mut self.store, None, true).expect("a digest");

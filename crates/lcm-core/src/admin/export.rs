@@ -7,7 +7,7 @@
 //! store, such as journal, ledger, grants, usage, vectors, focus brief, and uploads that no message
 //! refers to.
 
-use alloc::string::String;
+use alloc::{string::String, vec::Vec};
 use lcm_text::base::hash;
 
 use serde::{Deserialize, Serialize};
@@ -20,10 +20,11 @@ use crate::storage::{
     history::MessageHistory,
     keys::ConversationKeys,
     pack::{PlacedMessage, RawText},
-    records::{system_slot, withdrawals::Withdrawals},
+    records::{remakes::RemakeRecord, system_slot, withdrawals::Withdrawals},
     session::SessionLifecycle,
     store_session::StoreSession,
-    summary, summary_records,
+    summary::{self, Summary},
+    summary_records,
 };
 use lcm_text::base::{
     error::{Error, Result},
@@ -34,7 +35,7 @@ use lcm_text::base::{
 
 use super::{
     cursor,
-    export_format::{self, FORMAT, LineChecksum, begin_line, dialect_name},
+    export_format::{self, FORMAT, LineChecksum, SummaryPlace, begin_line, dialect_name},
 };
 
 /// Most bytes of the lines on one page with several lines. Escapes in the JSON array may double
@@ -403,9 +404,10 @@ impl SectionExporter<'_, '_> {
         mut count: u64,
         mut found: bool,
     ) -> Result<bool> {
+        let MessageHistory { keys, head } = self.history;
+        let remakes = RemakeRecord::read(self.session, keys, head)?;
         while count < self.current_head().summaries {
             let cursor = Some(after.as_str()).filter(|after| !after.is_empty());
-            let keys = self.history.keys;
             let page = summary_records::read_summary_page(
                 self.session,
                 keys,
@@ -415,7 +417,8 @@ impl SectionExporter<'_, '_> {
             .ok_or_else(foreign_cursor_error)?;
             for (key, record) in page.summaries {
                 if record.depth == depth {
-                    if !self.push_line(export_format::write_summary(&record)) {
+                    let place = self.find_place(&remakes, &record)?;
+                    if !self.push_line(export_format::write_summary(&record, place)) {
                         self.progress.stage = ExportStage::Summaries { depth, after, count, found };
                         return Ok(false);
                     }
@@ -436,6 +439,17 @@ impl SectionExporter<'_, '_> {
         }
         self.progress.stage = ExportStage::Withdrawn { from: 0 };
         Ok(true)
+    }
+
+    /// Returns the place of a summary, which the import cannot find by the records alone.
+    fn find_place(&mut self, remakes: &RemakeRecord, record: &Summary) -> Result<SummaryPlace> {
+        let (keys, id) = (self.history.keys, record.id());
+        let sources = record.source_refs().iter();
+        let derived: Vec<_> = sources.map(|source| Summary::derived_key(keys, source.id)).collect();
+        let derived = self.session.read_records(&derived)?;
+        let is_other = |found: [u8; 8]| found != id && !remakes.is_in_chain(id, found);
+        let is_superseded = derived.into_iter().flatten().any(is_other);
+        Ok(SummaryPlace { exit: remakes.find_exit(id), is_superseded })
     }
 
     fn read_withdrawals(&mut self) -> Result<Withdrawals> {

@@ -19,6 +19,7 @@ use crate::storage::{
     message_span::MessageSpan,
     pack::RawText,
     records::{
+        remakes::ContextExit,
         system_slot::{SystemText, SystemVersion},
         withdrawals::{BranchStart, WithdrawalReason, Withdrawals, WithdrawnRange},
     },
@@ -186,6 +187,16 @@ pub(super) struct SummaryLine {
     pub(super) id: [u8; 8],
     /// The record as parsed from the line, not verified; the sizes in its source references are 0.
     pub(super) record: Summary,
+    pub(super) place: SummaryPlace,
+}
+
+/// The place of a summary among the others of its conversation.
+#[derive(Clone, Copy, Default)]
+pub(super) struct SummaryPlace {
+    /// How the summary left the context; `None`: it did not.
+    pub(super) exit: Option<ContextExit>,
+    /// Whether another summary was made from a source since.
+    pub(super) is_superseded: bool,
 }
 
 /// A context item: a summary, a run of raw messages, or withdrawn messages.
@@ -502,8 +513,10 @@ fn read_summary(text: &str, f: &mut JsonFields<'_>) -> Result<SummaryLine> {
     let provisional = f.take_choice("provisional", &Provisional::ALL.map(Provisional::as_str));
     let (name, replaces) = (f.take_text("id"), f.take_optional_text("replaces"));
     let span = MessageSpan { seq_first, seq_last, gaps: read_gaps(text, f)? };
+    let place = SummaryPlace { exit: read_exit(f), is_superseded: f.take_flag("superseded") };
     Ok(SummaryLine {
         id: parse_summary_id(f, "id", &name),
+        place,
         record: Summary {
             derivation_version: f.take_u32("rules"),
             depth: f.take_u32("depth"),
@@ -556,6 +569,15 @@ fn write_gaps(gaps: &[(u64, u64)]) -> JsonWriter {
     rows
 }
 
+fn read_exit(f: &mut JsonFields<'_>) -> Option<ContextExit> {
+    let name = f.take_optional_text("exit")?;
+    let found = ContextExit::ALL.into_iter().find(|exit| exit.as_str() == name);
+    if found.is_none() {
+        f.reject_field("exit", "`gave-way` or `withdrawn`");
+    }
+    found
+}
+
 fn read_finish(f: &mut JsonFields<'_>) -> Option<StoredFinish> {
     let name = f.take_optional_text("finish")?;
     let found = FINISHES.into_iter().find(|finish| finish.as_str() == name);
@@ -598,7 +620,7 @@ fn read_summary_text(f: &mut JsonFields<'_>) -> String {
 
 /// Builds the line of a summary. The text is in hex digits if JSON escapes would more than double
 /// its length.
-pub(super) fn write_summary(record: &Summary) -> JsonWriter {
+pub(super) fn write_summary(record: &Summary, place: SummaryPlace) -> JsonWriter {
     let escaped: usize = record.text.bytes().map(escaped_bytes).sum();
     let is_hex = escaped > 2 * record.text.len();
     let mut w = begin_line("summary");
@@ -625,6 +647,12 @@ pub(super) fn write_summary(record: &Summary) -> JsonWriter {
     w.add_text("provisional", record.provisional.as_str());
     let replaces = record.replaces.map(summary::format_summary_id);
     w.add_optional_text("replaces", replaces.as_deref());
+    if let Some(exit) = place.exit {
+        w.add_text("exit", exit.as_str());
+    }
+    if place.is_superseded {
+        w.add_flag("superseded", true);
+    }
     w.add_text("task", &hash::hex(&record.task));
     if is_hex {
         w.add_text("text", &hash::hex(record.text.as_bytes()));

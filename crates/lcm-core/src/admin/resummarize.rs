@@ -75,6 +75,7 @@ impl CommandContext<'_, '_> {
                 _ if newest != id => {
                     format!("it was made again as `{}`", summary::format_summary_id(newest))
                 }
+                _ if remakes.find_exit(id).is_some() => String::from("it left the context"),
                 true => {
                     ids.push(id);
                     continue;

@@ -10,11 +10,15 @@ use crate::storage::{
     context::ContextItem,
     head::{JournalAction, LoadedHead},
     links::{self, LinkEnd},
-    records::session::{ArchiveCause, ArchiveRecord},
+    records::{
+        remakes::{ContextExit, RemakeRecord},
+        session::{ArchiveCause, ArchiveRecord},
+    },
     session::{self as session_rules, SessionLifecycle},
 };
 use lcm_text::base::{
     error::{Error, ErrorCode, Result},
+    int,
     json::JsonWriter,
 };
 
@@ -72,7 +76,7 @@ impl CommandContext<'_, '_> {
         let items = head.context.load_items(self.session, self.call.keys)?;
         let is_kept =
             |item: &ContextItem| retain_depth.is_none_or(|least| item.depth() >= Some(least));
-        let (mut messages, mut summaries) = (0u64, 0u64);
+        let (mut messages, mut summaries) = (0u64, Vec::new());
         let mut replacement: Vec<ContextItem> = Vec::new();
         for item in &items {
             match item {
@@ -81,7 +85,7 @@ impl CommandContext<'_, '_> {
                     continue;
                 }
                 ContextItem::Run(run) => messages += run.seq_last + 1 - run.seq_first,
-                ContextItem::Summary(_) => summaries += 1,
+                ContextItem::Summary(summary) => summaries.push(summary.id),
                 ContextItem::Withdrawn { .. } => {}
             }
             let (mut first, last) = (item.seq_first(), item.seq_last());
@@ -108,12 +112,19 @@ impl CommandContext<'_, '_> {
         answer.add_flag("changed", changed);
         answer.add_text("conversation", &head.conversation);
         answer.add_number("messages", messages);
-        answer.add_number("summaries", summaries);
+        answer.add_number("summaries", int::to_u64(summaries.len()));
         answer.add_number("tokens_after", head.context.tokens);
         answer.add_number("tokens_before", before.tokens);
         if changed {
             let mut changes = Changes::default();
             changes.add_puts(puts);
+            if !summaries.is_empty() {
+                let (keys, head) = (self.call.keys, &mut self.loaded.head);
+                let mut remakes = RemakeRecord::read(self.session, keys, head)?;
+                remakes.add_left(ContextExit::Withdrawn, &summaries);
+                head.remakes = remakes.count_entries();
+                changes.write_record(&RemakeRecord::key(keys), &remakes)?;
+            }
             self.commit(JournalAction::Withdraw { before }, changes)?;
         }
         Ok(answer)

@@ -44,7 +44,10 @@ pub(crate) fn apply(
     };
     let mut settlement = TaskSettlement::open(session, call, task, expected)?;
     settlement.is_stand_in = is_stand_in;
-    if let Some((id, record)) = settlement.committed_summary() {
+    // After a change of the line the sources may be in the context again.
+    if let Some((id, record)) = settlement.committed_summary()
+        && settlement.locate_sources(session)?.is_none()
+    {
         let mut outcome = settlement.build_outcome(ApplyStatus::Committed, "", Some(*id));
         outcome.capped = record.capped;
         outcome.level = record.shown_level().into();
@@ -69,6 +72,7 @@ pub(crate) fn apply(
             if !is_refused && !falls_back {
                 // The commit of an earlier equal call may have shrunk the context below the bound.
                 if options.fallback_over_tokens.is_some()
+                    && settlement.locate_sources(session)?.is_none()
                     && let Some(outcome) = settlement.find_committed_fallback(session)?
                 {
                     return Ok(outcome);

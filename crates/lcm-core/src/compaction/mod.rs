@@ -37,4 +37,5 @@ pub(crate) use plan::plan;
 pub(crate) use planner::REMAKE_AGE_MS_MIN;
 pub(crate) use remake::{count_open_summaries, count_open_with, has_open_summary};
 pub(crate) use run::run;
+pub(crate) use settlement::find_enclosing_item;
 pub(crate) use source_text::has_previous_context;

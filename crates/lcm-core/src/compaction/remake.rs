@@ -15,10 +15,10 @@ use crate::storage::{
     context::ContextItem,
     head::ConversationHead,
     history::MessageHistory,
+    newest_sources::{self, NewestSource},
     records::remakes::RemakeRecord,
     store_session::StoreSession,
     summary::{Provisional, SourceRef, Summary, SummarySources},
-    summary_records,
 };
 use lcm_text::{
     base::{error::Result, hash},
@@ -41,14 +41,6 @@ pub(super) struct RemakeCandidate {
     pub(super) index: usize,
     /// The record of the summary; `None`: not read.
     pub(super) record: Option<Summary>,
-}
-
-/// The newest remake of a source of a condensed summary, or the source.
-struct NewestSource {
-    source: SourceRef,
-    record: Summary,
-    /// Whether the source was made again after the condensed summary.
-    is_remade: bool,
 }
 
 /// A summary to visit.
@@ -143,7 +135,12 @@ impl<'a> RemakeFinder<'a> {
                 return Ok(false);
             };
             is_text = record.provisional == Provisional::Text;
-            let sources = read_newest_sources(session, self.call, &self.remakes, &record)?;
+            let sources = newest_sources::read_newest(
+                session,
+                self.call.keys,
+                &self.remakes,
+                record.source_refs(),
+            )?;
             changed = hash_changed_sources(&sources);
             for NewestSource { source, record, .. } in sources {
                 if !record.is_provisional() {
@@ -178,40 +175,6 @@ fn hash_changed_sources(sources: &[NewestSource]) -> [u8; 8] {
     hash::hash_prefix(&task::hash_sources(&refs))
 }
 
-/// Reads the newest remakes of the sources of a condensed summary, in order.
-fn read_newest_sources(
-    session: &mut StoreSession<'_>,
-    call: Call<'_>,
-    remakes: &RemakeRecord,
-    record: &Summary,
-) -> Result<Vec<NewestSource>> {
-    let newest = |source: &SourceRef| remakes.find_newest(source.id);
-    let (kept, remade): (Vec<SourceRef>, Vec<SourceRef>) =
-        record.source_refs().iter().partition(|source| newest(source) == source.id);
-    let mut kept =
-        summary_records::read_referenced_summaries(session, call.keys, &kept)?.into_iter();
-    let remade: Vec<[u8; 8]> = remade.iter().map(newest).collect();
-    let sized = summary_records::read_sized_summaries(session, call.keys, &remade)?;
-    let mut out = Vec::new();
-    for source in record.source_refs() {
-        let id = newest(source);
-        if id == source.id {
-            let record = kept.next();
-            out.extend(record.map(|record| NewestSource {
-                source: *source,
-                record,
-                is_remade: false,
-            }));
-        } else if let Some((record, bytes)) = sized.get(&id) {
-            let source = SourceRef { id, bytes: *bytes };
-            out.push(NewestSource { source, record: record.clone(), is_remade: true });
-        } else {
-            return Err(session.missing_record_error(&call.keys.summary_key(id)));
-        }
-    }
-    Ok(out)
-}
-
 /// Gathers the newest sources of a provisional summary. Also returns the hash under which an answer
 /// in vain is recorded: of the newest sources if one of them was made again, else zeros.
 ///
@@ -230,7 +193,7 @@ pub(super) fn gather_newest_sources(
         let gathered = source_text::gather_messages(session, history, span, options)?;
         return Ok((gathered, [0; 8]));
     }
-    let newest = read_newest_sources(session, call, remakes, record)?;
+    let newest = newest_sources::read_newest(session, call.keys, remakes, record.source_refs())?;
     let changed = hash_changed_sources(&newest);
     let sources: Vec<(SourceRef, Summary)> =
         newest.into_iter().map(|newest| (newest.source, newest.record)).collect();

@@ -8,15 +8,16 @@ use alloc::{string::String, vec::Vec};
 use crate::storage::{
     call::Call,
     changes::Changes,
-    context::{Context, ContextItem, MessageRun, SummaryItem},
+    context::{Context, ContextItem, MessageRun},
     head::ConversationHead,
     history::MessageHistory,
     pack_compaction::PackCompactionInput,
     records::remakes::RemakeRecord,
     store_session::StoreSession,
-    summary::{Summary, SummarySources},
+    summary::{SourceRef, Summary, SummarySources},
+    summary_items::build_summary_item,
 };
-use lcm_text::base::{error::Result, tokens};
+use lcm_text::base::error::Result;
 
 use super::{
     source_text::{GatheredSources, PreviousContext},
@@ -35,6 +36,8 @@ pub(crate) struct SourceSplice {
     pub(super) pack_compaction: Option<PackCompactionInput>,
     /// The record of remakes; `None`: the task is no remake.
     pub(super) remakes: Option<RemakeRecord>,
+    /// Whether the summary may be stored already, because summaries left the context.
+    pub(super) may_be_known: bool,
     /// Hash of the newest sources of a remake, if a source was made again; else zeros.
     pub(super) changed_sources: [u8; 8],
 }
@@ -64,7 +67,7 @@ impl SourceSplice {
     }
 
     /// Returns the context with the summary in place of the sources, and adds the puts of its nodes
-    /// to `changes`. `bytes` is the size of the record's value.
+    /// to `changes`. `source` refers to the record.
     ///
     /// # Errors
     ///
@@ -73,20 +76,10 @@ impl SourceSplice {
         &self,
         call: Call<'_>,
         head: &ConversationHead,
-        (record, bytes): (&Summary, u32),
+        (record, source): (&Summary, SourceRef),
         changes: &mut Changes,
     ) -> Result<Context> {
-        let id = record.id();
-        let item = ContextItem::Summary(SummaryItem {
-            id,
-            depth: record.depth,
-            tokens: record.tokens,
-            rendered_tokens: tokens::estimate(&record.render_xml(id)),
-            bytes,
-            seq_first: record.seq_first,
-            seq_last: record.seq_last,
-            is_provisional: record.is_provisional(),
-        });
+        let item = ContextItem::Summary(build_summary_item(source, record));
         if self.remakes.is_some() && !self.contains_summary(record.replaces) {
             // The old summary is a source of another one, whose item stays.
             return Ok(head.context.clone());

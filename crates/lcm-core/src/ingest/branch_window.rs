@@ -43,8 +43,8 @@ impl BranchWindow {
 impl LineRequest<'_, '_> {
     /// Finds the longest run of set-aside messages, of equally long ones the newest, with which the
     /// list begins. The run needs two anchors and is looked for among the newest messages. `None`:
-    /// there is no such run, or a summary covers its place.
-    pub(super) fn find_window(&self, summarised: u64) -> Option<BranchWindow> {
+    /// there is no such run.
+    pub(super) fn find_window(&self) -> Option<BranchWindow> {
         let head = self.line.message_history().head;
         let first = head.messages + 1 - int::to_u64(head.recent_marks.len());
         let mut best: Option<(usize, u64)> = None;
@@ -62,8 +62,7 @@ impl LineRequest<'_, '_> {
         }
         let seq_last = seq_first + int::to_u64(count) - 1;
         let (fork, ranges) = find_path(self.withdrawals, seq_first, seq_last)?;
-        let is_free = ranges.first().is_some_and(|(first, _)| *first > summarised);
-        is_free.then_some(BranchWindow { count, seq_last, fork, ranges })
+        Some(BranchWindow { count, seq_last, fork, ranges })
     }
 
     /// Counts the first entries that are the set-aside messages from a seq on, within one range.

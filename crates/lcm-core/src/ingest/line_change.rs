@@ -28,6 +28,7 @@ use lcm_text::{
 use super::{
     list_decision::SeenMessages,
     stored_line::{PAGE_MESSAGES, read_marks},
+    unfolding::{self, UnfoldedItems, Unfolding},
 };
 
 /// Most ranges of set-aside messages that one append brings back.
@@ -90,6 +91,8 @@ pub(super) struct PreparedUpdate {
     newest_user: Option<UserMessageRef>,
     /// Seq of the last message that stays; `None`: all messages stay.
     fork: Option<u64>,
+    /// What else changes with the items; the items themselves are in `replacement`.
+    unfolded: UnfoldedItems,
 }
 
 /// The new messages of an append.
@@ -124,8 +127,22 @@ impl LineUpdate {
         let mut withdrawals = self.withdrawals;
         let (mut kept, mut replacement) = (items.len().saturating_sub(1), Vec::new());
         replacement.extend(items.get(kept).copied());
+        let mut unfolded = UnfoldedItems::default();
         if let Some(change) = &self.change {
             ensure_valid(head, &withdrawals, change)?;
+            let first = change.restored.first().map_or(u64::MAX, |(first, _)| *first);
+            let first = first.min(change.fork + 1);
+            // New messages are joined with the last item, so that one is always replaced.
+            let mut before = items.iter().take_while(|item| item.seq_last() < first).count();
+            // Messages that come back are joined with the run before them.
+            let is_summary = |item: &ContextItem| matches!(item, ContextItem::Summary(_));
+            if before > 0 && !items.get(before - 1).is_some_and(is_summary) {
+                before -= 1;
+            }
+            kept = kept.min(before);
+            let after = items.get(kept..).unwrap_or(&[]);
+            let unfolding = Unfolding { change };
+            unfolded = unfolding.unfold_items(session, &history, after)?;
             if change.is_grown {
                 let range = (change.fork + 1, head.messages);
                 let parts = withdrawals.list_line_ranges(range.0, range.1);
@@ -142,13 +159,8 @@ impl LineUpdate {
                 withdrawals.restore_range(*seq_first, *seq_last);
             }
             withdrawals.split_restored(&change.restored, head.messages);
-            let first = change.restored.first().map_or(u64::MAX, |(first, _)| *first);
-            let first = first.min(change.fork + 1);
-            // New messages are joined with the last item, so that one is always replaced.
-            let before = items.iter().take_while(|item| item.seq_last() < first).count();
-            kept = kept.min(before);
-            let after = items.get(kept..).unwrap_or(&[]);
-            replacement = change_items(session, &history, after, change)?;
+            replacement = change_items(session, &history, &unfolded.items, change)?;
+            unfolded.items.clear();
         }
         let restored = self.change.as_ref().and_then(|change| change.restored.last());
         let newest_restored = restored.map_or(0, |(_, last)| *last);
@@ -163,6 +175,7 @@ impl LineUpdate {
             branch,
             newest_user,
             fork,
+            unfolded,
         }))
     }
 }
@@ -252,8 +265,7 @@ impl PreparedUpdate {
         let fork = self.fork;
         head.accepted_lists.retain(|list| fork.is_none_or(|fork| list.seq_last <= fork));
         head.list_starts.retain(|seq| fork.is_none_or(|fork| *seq <= fork));
-        head.ledger.withdrawn_tokens =
-            head.raw_tokens.saturating_sub(head.ledger.saved_tokens + head.context.tokens);
+        self.unfolded.write_changes(call, head, changes)?;
         changes.write_record(&Withdrawals::key(call.keys), &self.withdrawals)?;
         Ok(())
     }
@@ -284,12 +296,12 @@ pub(super) fn remember_start(head: &mut ConversationHead, start: ListStart, seq_
     }
 }
 
-fn withdrawn_item(seq_first: u64, seq_last: u64) -> ContextItem {
+pub(super) fn withdrawn_item(seq_first: u64, seq_last: u64) -> ContextItem {
     ContextItem::Withdrawn { seq_first, seq_last }
 }
 
 /// Adds an item, joined with the last item if both are withdrawn, or runs that follow each other.
-fn push_item(items: &mut Vec<ContextItem>, item: ContextItem) {
+pub(super) fn push_item(items: &mut Vec<ContextItem>, item: ContextItem) {
     match (items.last_mut(), item) {
         (Some(ContextItem::Withdrawn { seq_last, .. }), ContextItem::Withdrawn { .. }) => {
             *seq_last = item.seq_last();
@@ -317,7 +329,7 @@ fn change_items(
             ContextItem::Run(_) => {
                 if first <= *fork {
                     let left = read_run(session, history, first, *fork)?;
-                    push_item(&mut out, ContextItem::Run(left));
+                    push_item(&mut out, left);
                 }
                 push_item(&mut out, withdrawn_item(first.max(fork + 1), last));
             }
@@ -332,23 +344,16 @@ fn change_items(
                         push_item(&mut out, withdrawn_item(next, from - 1));
                     }
                     let back = read_run(session, history, from, to)?;
-                    push_item(&mut out, ContextItem::Run(back));
+                    push_item(&mut out, back);
                     next = to + 1;
                 }
                 if next <= last {
                     push_item(&mut out, withdrawn_item(next, last));
                 }
             }
-            ContextItem::Summary(_) => {
-                let is_restored = |(from, to): &(u64, u64)| *from <= last && first <= *to;
-                if *fork < last || restored.iter().any(is_restored) {
-                    return Err(Error::invalid_input(format_args!(
-                        "`line.fork` and `line.restored` must not lie before message {last}, which \
-                         a summary covers; got {fork}"
-                    )));
-                }
-                push_item(&mut out, *item);
-            }
+            // Unfolding left no summary on both sides of the fork.
+            ContextItem::Summary(_) if last <= *fork => push_item(&mut out, *item),
+            ContextItem::Summary(_) => push_item(&mut out, withdrawn_item(first, last)),
         }
     }
     Ok(out)
@@ -360,18 +365,10 @@ fn read_run(
     history: &MessageHistory<'_>,
     seq_first: u64,
     seq_last: u64,
-) -> Result<MessageRun> {
-    let seqs: &[u64] = if seq_first == seq_last { &[seq_first] } else { &[seq_first, seq_last] };
-    let placed = history.read_messages_at(session, seqs)?;
-    let before = placed.first().map_or(0, |placed| placed.tokens_before);
-    let end =
-        placed.last().map_or(0, |placed| placed.tokens_before + u64::from(placed.stored.tokens));
-    Ok(MessageRun {
-        seq_first,
-        seq_last,
-        tokens_before: before,
-        tokens: end.saturating_sub(before),
-    })
+) -> Result<ContextItem> {
+    let runs = unfolding::read_runs(session, history, &[(seq_first, seq_last)])?;
+    let run = runs.into_iter().next().map(ContextItem::Run);
+    run.ok_or_else(|| Error::corrupt_store(format_args!("no pack holds message {seq_first}")))
 }
 
 /// Finds the newest user message of the line. `newest_restored`: seq of the newest message that

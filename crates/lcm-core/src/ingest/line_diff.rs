@@ -92,7 +92,7 @@ impl LineDiff {
     }
 
     /// Adds an entry that is another form of the message at a position.
-    fn add_form(&mut self, index: usize, position: u64) {
+    pub(super) fn add_form(&mut self, index: usize, position: u64) {
         self.positions.get_mut(index).into_iter().for_each(|slot| *slot = Some(position));
         self.other_forms.push(index);
     }
@@ -394,7 +394,10 @@ impl LineComparison<'_, '_> {
             let Some(message) = stored.first() else { break };
             let text = (self.text_of)(start);
             let is_newest = position == self.line.count_messages();
-            match compare_forms(entry, text.as_deref(), message) {
+            let known = self.line.read_forms(session)?;
+            let is_stored = message_form::is_stored_form(entry, message, &known);
+            let form = compare_forms(entry, text.as_deref(), message);
+            match form.or(is_stored.then_some(MessageForm::Other)) {
                 Some(MessageForm::Longer) if is_newest => {
                     diff.grown = Some(start);
                     break;

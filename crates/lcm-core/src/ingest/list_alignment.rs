@@ -26,7 +26,7 @@ use lcm_text::{
 use super::{
     alignment::AlignableEntry,
     line_change::ListStart,
-    line_diff::LineComparison,
+    line_diff::{LineComparison, LineDiff},
     list_decision::{EntryOutcome, LineRequest, ListDecision},
     stored_line::StoredLine,
     system_messages::LeadRequest,
@@ -131,10 +131,12 @@ pub(super) fn align_list(
         text_of: &text_of,
     };
     // Nothing but its id tells whether the only message of a list was said again.
-    let diff = match line.count_messages() == 0 || list.entries.len() < 2 || entries.is_empty() {
+    let mut diff = match line.count_messages() == 0 || list.entries.len() < 2 || entries.is_empty()
+    {
         true => comparison.compare_ids(session)?,
         false => comparison.compare_list(session)?,
     };
+    keep_summarised(session, &line, &mut diff)?;
     let request = LineRequest {
         line: &line,
         withdrawals,
@@ -158,6 +160,27 @@ pub(super) fn align_list(
     };
     decision.outcomes.splice(..0, of_lead.decide_lead(session)?);
     Ok(decision)
+}
+
+/// Makes a longer form of the newest message a revision if the message is summarised, because a
+/// summary keeps the form that it was made of.
+fn keep_summarised(
+    session: &mut StoreSession<'_>,
+    line: &StoredLine<'_>,
+    diff: &mut LineDiff,
+) -> Result<()> {
+    let Some(index) = diff.grown else { return Ok(()) };
+    let history = line.message_history();
+    let newest = line.seq_at(line.count_messages());
+    let items = history.head.context.load_items(session, history.keys)?;
+    let is_summarised = items.iter().any(|item| {
+        item.depth().is_some() && (item.seq_first()..=item.seq_last()).contains(&newest)
+    });
+    if is_summarised {
+        diff.grown = None;
+        diff.add_form(index, line.count_messages());
+    }
+    Ok(())
 }
 
 impl AlignmentRequest<'_> {

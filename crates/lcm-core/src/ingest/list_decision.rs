@@ -12,7 +12,6 @@
 use alloc::{format, string::String, vec::Vec};
 
 use crate::storage::{
-    context::ContextItem,
     message_mark::MessageMark,
     records::withdrawals::{WithdrawalReason, Withdrawals, WithdrawnRange},
     store_session::StoreSession,
@@ -117,8 +116,6 @@ struct Placement {
     last: LastStored,
     /// Whether the list shares messages with the line, or goes on with a branch.
     is_placed: bool,
-    /// Seq of the last message that a summary in the context covers; 0: none.
-    summarised: u64,
     restored: RestoredMessages,
 }
 
@@ -128,8 +125,6 @@ struct ForkPlace {
     last: LastStored,
     /// Number of entries after the last stored one that are set-aside messages.
     restored: usize,
-    /// Seq of the last message that a summary in the context covers; 0: none.
-    summarised: u64,
 }
 
 /// Set-aside messages that come back.
@@ -240,7 +235,12 @@ impl LineRequest<'_, '_> {
                 break;
             }
             let stored = self.line.read_stored(session, &[self.line.seq_at(position)])?;
-            if stored.first().is_none_or(|message| message.mark.id != entry.mark.id) {
+            let Some(message) = stored.first() else { break };
+            // Ids that count places repeat on each branch.
+            let is_form_here = message_form::compare_forms(entry, None, message).is_some();
+            if message.mark.id != entry.mark.id
+                || (!is_form_here && self.line.has_branch_form(session, last.position, entry)?)
+            {
                 break;
             }
             last = LastStored { count: last.count + 1, position };
@@ -425,8 +425,7 @@ impl LineRequest<'_, '_> {
         if left == 0 && self.withdrawals.ranges.is_empty() && !ends_doubt {
             return Ok(());
         }
-        let Placement { last, is_placed, summarised, mut restored } =
-            self.place_list(session, last)?;
+        let Placement { last, is_placed, mut restored } = self.place_list(session, last)?;
         if restored.count > 0 && decision.found_by == "none" {
             decision.found_by = "alignment";
         }
@@ -436,11 +435,11 @@ impl LineRequest<'_, '_> {
         // Only whether the forms are stored matters here, and not where: position 1 stands for any.
         let forms: Vec<(usize, u64)> = restored.forms.iter().map(|index| (*index, 1)).collect();
         self.apply_forms(session, &forms, decision)?;
-        let hidden = self.restore_known(&mut restored, summarised);
+        let hidden = self.restore_known(&mut restored);
         if hidden > 0 {
             decision.notices.push(format!(
-                "branch-in-doubt: {hidden} messages of the list stay set aside, because a summary \
-                 covers their place"
+                "branch-in-doubt: {hidden} messages of the list stay set aside, because at most \
+                 {RESTORED_MAX} ranges come back at once; hand over the list again"
             ));
         }
         let new = decision.outcomes.iter().skip(last.count + restored.count);
@@ -450,7 +449,7 @@ impl LineRequest<'_, '_> {
         let mut change = LineChange { fork: messages, is_grown: false, restored, ends_doubt };
         let before = self.line.seq_at(self.line.count_messages().saturating_sub(1));
         let is_alone = self.entries.len() == 1;
-        if self.diff.grown.is_some() && (left == 1 || is_alone) && before >= summarised {
+        if self.diff.grown.is_some() && (left == 1 || is_alone) {
             (change.fork, change.is_grown) = (before, true);
             decision.notices.push(format!(
                 "revision: a longer form replaces message {} in the context",
@@ -460,7 +459,7 @@ impl LineRequest<'_, '_> {
             && left > 0
             && (has_new || has_restored || self.is_undo(last, &decision.outcomes))
         {
-            let place = ForkPlace { last, restored: count, summarised };
+            let place = ForkPlace { last, restored: count };
             change.fork = self.choose_fork(place, &mut decision.notices);
             let after = change.restored.last().map_or(fork, |(_, last)| *last);
             let newest = self.line.seq_at(self.line.count_through(change.fork));
@@ -494,25 +493,21 @@ impl LineRequest<'_, '_> {
     /// Finds where the list leaves the line, and the set-aside messages with which it goes on. A
     /// list that shares nothing with the line may still go on with a branch from the beginning.
     fn place_list(&self, session: &mut StoreSession<'_>, last: LastStored) -> Result<Placement> {
-        let history = self.line.message_history();
-        let items = history.head.context.load_items(session, history.keys)?;
-        let is_summary = |item: &&ContextItem| matches!(item, ContextItem::Summary(_));
-        let summarised = items.iter().rfind(is_summary).map_or(0, ContextItem::seq_last);
         let mut placement =
-            Placement { last, is_placed: true, summarised, restored: RestoredMessages::default() };
+            Placement { last, is_placed: true, restored: RestoredMessages::default() };
         if last.count == 0 && self.line.count_messages() > 0 {
             placement.is_placed = false;
         }
         let LastStored { count, position } = placement.last;
         let fork = self.line.seq_at(position);
-        let restored = self.walk_branches(session, count, fork, summarised)?;
+        let restored = self.walk_branches(session, count, fork)?;
         let returned = self.entries.iter().skip(count).take(restored.count);
         let anchors = returned.filter(|entry| entry.is_anchor()).count();
         placement.is_placed |= anchors >= INSIDE_ANCHORS_MIN;
         if placement.is_placed {
             placement.restored = restored;
-        } else if let Some(window) = self.find_window(summarised) {
-            let rest = self.walk_branches(session, window.count, window.seq_last, summarised)?;
+        } else if let Some(window) = self.find_window() {
+            let rest = self.walk_branches(session, window.count, window.seq_last)?;
             let position = self.line.count_through(window.fork);
             placement.last = LastStored { count: 0, position };
             placement.restored = window.into_restored(rest);
@@ -589,7 +584,7 @@ impl LineRequest<'_, '_> {
     /// Returns why nothing may be set aside after a message; `None`: the branch is certain. The
     /// pair has the seqs of the message at the fork and of the newest message of the line.
     fn find_doubt(&self, place: ForkPlace, (fork, newest): (u64, u64)) -> Option<&'static str> {
-        let ForkPlace { last, restored, summarised } = place;
+        let ForkPlace { last, restored } = place;
         let entries = self.entries.iter().enumerate().take(last.count + restored);
         let matched =
             entries.filter(|(index, _)| *index >= last.count || self.diff.is_stored(*index));
@@ -604,7 +599,6 @@ impl LineRequest<'_, '_> {
             Some(_) if anchors < INSIDE_ANCHORS_MIN && !self.diff.is_first_turn => {
                 Some("the common beginning is short")
             }
-            Some(_) if summarised > fork => Some("a summary covers the message at the fork"),
             Some(_) if hides_gap => Some("the caller had no list with the messages after it"),
             Some(_) => None,
         }
@@ -619,7 +613,6 @@ impl LineRequest<'_, '_> {
         session: &mut StoreSession<'_>,
         start: usize,
         fork: u64,
-        summarised: u64,
     ) -> Result<RestoredMessages> {
         let mut found = RestoredMessages::default();
         let mut after = fork;
@@ -628,7 +621,7 @@ impl LineRequest<'_, '_> {
             let rest = self.entries.get(start + found.count..).unwrap_or(&[]);
             let mut best = (MatchedBranch::default(), 0);
             for range in self.withdrawals.ranges_after(after) {
-                if range.seq_first <= summarised || rest.is_empty() {
+                if rest.is_empty() {
                     continue;
                 }
                 let matched = self.match_range(session, rest, range)?;
@@ -658,6 +651,7 @@ impl LineRequest<'_, '_> {
     ) -> Result<MatchedBranch> {
         let most = int::to_usize(range.count()).min(entries.len());
         let (mut matched, mut place) = (MatchedBranch::default(), 0);
+        let known = self.line.read_forms(session)?;
         let (mut forms, mut texts, mut open) = (Vec::new(), 0, 0);
         while place < most {
             let first = range.seq_first + int::to_u64(place);
@@ -672,7 +666,8 @@ impl LineRequest<'_, '_> {
                 // Of texts of people and models, only one may differ between two equal messages.
                 let is_text = message_form::is_text(entry);
                 let form = message_form::compare_forms(entry, None, &message);
-                let is_certain = form.is_some_and(|form| form != MessageForm::Shortened);
+                let is_certain = form.is_some_and(|form| form != MessageForm::Shortened)
+                    || message_form::is_stored_form(entry, &message, &known);
                 let is_form = message_form::may_be_form(entry, &message) && !(is_text && texts > 0);
                 if is_equal || is_certain {
                     if is_certain && !is_equal {
@@ -697,8 +692,8 @@ impl LineRequest<'_, '_> {
     }
 
     /// Adds the set-aside messages with an id of an entry. Returns how many of them cannot come
-    /// back, because a summary covers their place or too many ranges come back.
-    fn restore_known(&self, restored: &mut RestoredMessages, summarised: u64) -> usize {
+    /// back, because too many ranges come back.
+    fn restore_known(&self, restored: &mut RestoredMessages) -> usize {
         let is_set_aside = |seq: &u64| {
             matches!(self.withdrawals.reason_of(*seq), Some(WithdrawalReason::SetAside { .. }))
         };
@@ -711,11 +706,7 @@ impl LineRequest<'_, '_> {
             if restored.ranges.iter().any(|(first, last)| (*first..=*last).contains(&seq)) {
                 continue;
             }
-            if seq <= summarised {
-                hidden += 1;
-            } else if let Some((_, last)) =
-                restored.ranges.iter_mut().find(|(_, last)| last + 1 == seq)
-            {
+            if let Some((_, last)) = restored.ranges.iter_mut().find(|(_, last)| last + 1 == seq) {
                 *last = seq;
             } else if restored.ranges.len() < RESTORED_MAX {
                 restored.ranges.push((seq, seq));

@@ -3,6 +3,7 @@
 //! In: an entry and the message at its place, which say different things. Out: which form holds the
 //! other whole. A form is not a message of its own, so a mistake here would hide what was said.
 
+use crate::storage::message_mark::MessageMark;
 use lcm_text::message::{Role, meaning};
 
 use super::{alignment::AlignableEntry, stored_line::ComparedMessage};
@@ -94,6 +95,23 @@ pub(super) fn may_be_form(entry: &AlignableEntry, message: &ComparedMessage) -> 
     let (mark, stored) = (&entry.mark, &message.mark);
     let differs = mark.has_other_id(stored) || mark.has_other_call(stored);
     entry.role == message.role && !entry.is_known() && !differs
+}
+
+/// Returns whether an entry is a longer form of a message, and was stored before. `known`: the marks
+/// of all stored forms. The line keeps the first part of an answer that was summarised before it
+/// was whole.
+pub(super) fn is_stored_form(
+    entry: &AlignableEntry,
+    message: &ComparedMessage,
+    known: &[MessageMark],
+) -> bool {
+    let is_longer =
+        |said: &str| !said.is_empty() && entry.text.is_some_and(|(bytes, _)| bytes > said.len());
+    entry.role != Role::User
+        && entry.is_discriminating
+        && may_be_form(entry, message)
+        && message.said.as_deref().is_some_and(is_longer)
+        && known.iter().any(|form| form.is_same_message(&entry.mark))
 }
 
 /// Returns whether an entry is of a person or a model, not of a tool or the host.

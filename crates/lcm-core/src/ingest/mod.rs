@@ -41,6 +41,7 @@ mod system_messages;
 mod system_option;
 mod taken_ids;
 mod transcript;
+mod unfolding;
 mod upload;
 mod warnings;
 

@@ -11,7 +11,7 @@ use alloc::{string::String, vec::Vec};
 use crate::storage::{
     call::Call,
     changes::Changes,
-    context::{Context, ContextItem},
+    context::Context,
     fresh_tail,
     head::ConversationHead,
     history::MessageHistory,
@@ -63,8 +63,8 @@ pub(crate) struct Rewound {
 ///
 /// # Errors
 ///
-/// `invalid-input`: no such message, or a summary covers it; `conflict`: others stored messages
-/// that the caller did not see; errors of the store.
+/// `invalid-input`: no such message; `conflict`: others stored messages that the caller did not
+/// see; `limit-exceeded`: too many summaries give way; errors of the store.
 pub(crate) fn rewind_line(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -86,16 +86,6 @@ pub(crate) fn rewind_line(
         RewindTarget::To(seq) => find_target(&line, &withdrawals, seq)?,
         RewindTarget::Units(units) => (find_unit(session, &line, units)?, Vec::new()),
     };
-    let items = line.message_history().head.context.load_items(session, call.keys)?;
-    let is_summary = |item: &&ContextItem| matches!(item, ContextItem::Summary(_));
-    let summarised = items.iter().rfind(is_summary).map_or(0, ContextItem::seq_last);
-    let first = restored.first().map_or(fork + 1, |(first, _)| *first).min(fork + 1);
-    if first <= summarised {
-        return Err(Error::invalid_input(format_args!(
-            "`to` and `units` must leave the messages up to {summarised}, which summaries cover; \
-             got a change from message {first} on"
-        )));
-    }
     let places = line.count_through(fork) + 1..=line.count_messages();
     let set_aside: Vec<u64> = places.map(|position| line.seq_at(position)).collect();
     let messages = read_newest(session, line.message_history(), &set_aside)?;

@@ -24,7 +24,10 @@ use lcm_text::{
     },
 };
 
-use super::alignment::AlignableEntry;
+use super::{
+    alignment::AlignableEntry,
+    message_form::{self, MessageForm},
+};
 
 /// Most messages of one page.
 pub(super) const PAGE_MESSAGES: usize = 64;
@@ -212,6 +215,31 @@ impl<'a> StoredLine<'a> {
             let stored = self.read_stored(session, &[range.seq_first])?;
             let is_equal = |message: &ComparedMessage| entry.mark.is_same_message(&message.mark);
             if entry.known_seq == Some(range.seq_first) || stored.iter().any(is_equal) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Returns whether set-aside messages after the message at `position` begin with a message of
+    /// which an entry is the same or another form.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the store; `corrupt`.
+    pub(super) fn has_branch_form(
+        &self,
+        session: &mut StoreSession<'_>,
+        position: u64,
+        entry: &AlignableEntry,
+    ) -> Result<bool> {
+        for range in self.withdrawals.ranges_after(self.seq_at(position)) {
+            let stored = self.read_stored(session, &[range.seq_first])?;
+            let is_form = |message: &ComparedMessage| {
+                let form = message_form::compare_forms(entry, None, message);
+                entry.mark.is_same_message(&message.mark) || form == Some(MessageForm::Other)
+            };
+            if stored.iter().any(is_form) {
                 return Ok(true);
             }
         }

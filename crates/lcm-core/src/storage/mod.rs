@@ -18,6 +18,7 @@ pub(crate) mod keys;
 pub(crate) mod links;
 pub(crate) mod message_mark;
 pub(crate) mod message_span;
+pub(crate) mod newest_sources;
 pub(crate) mod pack;
 pub(crate) mod pack_compaction;
 pub(crate) mod payload_text;

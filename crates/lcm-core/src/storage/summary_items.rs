@@ -5,15 +5,29 @@
 
 use alloc::{string::String, vec::Vec};
 
-use lcm_text::base::error::Result;
+use lcm_text::base::{error::Result, tokens};
 
 use crate::storage::{
     codec,
-    context::ContextItem,
+    context::{ContextItem, SummaryItem},
     history::MessageHistory,
     store_session::StoreSession,
     summary::{SourceRef, Summary},
 };
+
+/// Builds the context item of a summary from its record.
+pub(crate) fn build_summary_item(source: SourceRef, record: &Summary) -> SummaryItem {
+    SummaryItem {
+        id: source.id,
+        depth: record.depth,
+        tokens: record.tokens,
+        rendered_tokens: tokens::estimate(&record.render_xml(source.id)),
+        bytes: source.bytes,
+        seq_first: record.seq_first,
+        seq_last: record.seq_last,
+        is_provisional: record.is_provisional(),
+    }
+}
 
 /// Lists references to the summaries among context items.
 pub(crate) fn collect_source_refs(items: &[ContextItem]) -> Vec<SourceRef> {

@@ -41,6 +41,8 @@ pub(super) fn check_context(
     let Some(items) = report.catch_damage(context.load_items(session, keys))? else {
         return Ok(());
     };
+    let remakes = RemakeRecord::read(session, keys, head);
+    let remakes = report.catch_damage(remakes)?.unwrap_or_default();
     let mut next = 1u64;
     for item in &items {
         report.expect_sound(item.seq_first() == next && item.seq_last() >= next, || {
@@ -73,6 +75,9 @@ pub(super) fn check_context(
                         || tokens::estimate(&record.render_xml(item.id)) == item.rendered_tokens);
                 report.expect_sound(matches_record, || {
                     format!("the item of `{name}` differs from its record")
+                });
+                report.expect_sound(remakes.find_exit(item.id).is_none(), || {
+                    format!("`{name}` is in the context, but the store counts that it left")
                 });
             }
             ContextItem::Withdrawn { .. } => {}
@@ -158,7 +163,7 @@ pub(super) fn check_summaries(
                     )
                 });
                 let ids: Vec<[u8; 8]> = list.iter().map(|source| source.id).collect();
-                check_derived(session, history.keys, (*id, &remakes), &ids, report)?;
+                check_derived(session, history.keys, (*id, summaries, &remakes), &ids, report)?;
             }
         }
     }
@@ -197,8 +202,8 @@ pub(in crate::admin) fn is_derived_from(record: &Summary, sources: &[&Summary]) 
         && (record.is_provisional() || !sources.iter().any(|source| source.is_provisional()))
 }
 
-/// Checks each pair of the record of remakes: the new summary names the provisional one, and has
-/// the same messages and the same depth.
+/// Checks the record of remakes: in each pair the new summary names the provisional one, and has
+/// the same messages and the same depth; each summary that left the context is stored.
 fn check_remakes(
     head: &ConversationHead,
     summaries: &SizedSummaries,
@@ -209,6 +214,11 @@ fn check_remakes(
     report.expect_sound(count == head.remakes, || {
         format!("the head counts {} remakes, the store has {count}", head.remakes)
     });
+    for id in remakes.list_left() {
+        report.expect_sound(summaries.get(id).is_some(), || {
+            format!("`{}`, which left the context, is missing", summary::format_summary_id(*id))
+        });
+    }
     for remake in remakes.list_made() {
         let pair = (summaries.get(&remake.old), summaries.get(&remake.new));
         let is_sound = matches!(pair, (Some((old, _)), Some((new, _)))
@@ -224,22 +234,28 @@ fn check_remakes(
     }
 }
 
-/// Checks that the record `derived` of each source names the summary `id`, or a summary that was
-/// made in its place.
+/// Checks that the record `derived` of each source names the summary `id`, a summary that was made
+/// in its place, or a summary that was made from the source after `id` left the context.
 fn check_derived(
     session: &mut StoreSession<'_>,
     keys: &ConversationKeys,
-    (id, remakes): ([u8; 8], &RemakeRecord),
+    (id, summaries, remakes): ([u8; 8], &SizedSummaries, &RemakeRecord),
     sources: &[[u8; 8]],
     report: &mut CheckReport,
 ) -> Result<()> {
     let names: Vec<String> = sources.iter().map(|source| keys.derived_key(*source)).collect();
-    for (key, value) in names.iter().zip(session.read_uncached(&names)?) {
+    let values = session.read_uncached(&names)?;
+    for ((key, source), value) in names.iter().zip(sources).zip(values) {
         let derived = match value {
             Some(value) => report.catch_damage(codec::decode::<[u8; 8]>(key, &value))?,
             None => None,
         };
-        let is_newer = |derived| derived == id || remakes.is_in_chain(id, derived);
+        let has_source = |derived| {
+            let refs = summaries.get(&derived).map(|(record, _)| record.source_refs());
+            refs.unwrap_or(&[]).iter().any(|other| other.id == *source)
+        };
+        let is_newer =
+            |derived| derived == id || remakes.is_in_chain(id, derived) || has_source(derived);
         report.expect_sound(derived.is_some_and(is_newer), || {
             format!("`{key}` does not lead to `{}`", summary::format_summary_id(id))
         });

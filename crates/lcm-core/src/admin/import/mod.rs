@@ -13,14 +13,17 @@ mod writer;
 
 use alloc::{format, string::String, vec::Vec};
 
-use crate::storage::{
-    call::Call,
-    head::LoadedHead,
-    history::MessageHistory,
-    keys::ConversationKeys,
-    records::remakes::RemakeRecord,
-    store_session::StoreSession,
-    summary::{self, Summary},
+use crate::{
+    compaction,
+    storage::{
+        call::Call,
+        head::{ConversationHead, LoadedHead},
+        history::MessageHistory,
+        keys::ConversationKeys,
+        records::remakes::RemakeRecord,
+        store_session::StoreSession,
+        summary::{self, Summary},
+    },
 };
 use lcm_text::{
     base::{
@@ -132,8 +135,9 @@ fn verify_line(
             Some(section)
                 if section.messages_stored > 0 && section.messages_stored <= section.messages =>
             {
-                let keys = ConversationKeys::new(&section.conversation)?;
-                read_matching_derivations(session, &keys, line).map(|_| ())
+                let stored = OpenConversation::open(session, &section.conversation)?;
+                let call = stored.call(config, 0);
+                read_matching_derivations(session, call, &stored.loaded.head, line).map(|_| ())
             }
             _ => Ok(()),
         },
@@ -202,26 +206,32 @@ impl ImportSection {
 }
 
 /// Reads the summary that the store derived from each source of this one; `None`: the store derived
-/// none. The derived summary is this one or a remake of it, unless this one is itself a remake.
+/// none. The derived summary is this one or a remake of it, unless this one is itself a remake, or
+/// one of the two left the context to its sources.
 ///
 /// # Errors
 ///
-/// `exists`: a source has another derived summary; errors of the store.
+/// `exists`: a source has another derived summary in the context; errors of the store.
 fn read_matching_derivations(
     session: &mut StoreSession<'_>,
-    keys: &ConversationKeys,
+    call: Call<'_>,
+    head: &ConversationHead,
     line: &SummaryLine,
 ) -> Result<Vec<Option<[u8; 8]>>> {
+    let keys = call.keys;
     let sources = line.record.source_refs();
     let derived: Vec<_> =
         sources.iter().map(|source| Summary::derived_key(keys, source.id)).collect();
     let derived = session.read_records(&derived)?;
-    let is_other = |found: [u8; 8]| found != line.id && line.record.replaces.is_none();
+    let is_free = line.record.replaces.is_some() || line.place.is_superseded;
     for (found, source) in derived.iter().zip(sources) {
-        let Some(found) = found.filter(|found| is_other(*found)) else { continue };
+        let Some(found) = found.filter(|found| *found != line.id && !is_free) else { continue };
         // The store may have made the summary again.
-        let remakes = session.read_record(&RemakeRecord::key(keys))?.unwrap_or_default();
-        if !remakes.is_in_chain(line.id, found) {
+        let remakes = RemakeRecord::read(session, keys, head)?;
+        let items = head.context.load_items(session, keys)?;
+        if !remakes.is_in_chain(line.id, found)
+            && compaction::find_enclosing_item(session, call, &items, found)?.is_some()
+        {
             let source = summary::format_summary_id(source.id);
             let message =
                 format!("the store condensed the summary `{source}` into another summary");

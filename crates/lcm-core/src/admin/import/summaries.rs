@@ -24,6 +24,7 @@ use crate::{
         store::Guard,
         store_session::StoreSession,
         summary::{self, SourceRef, Summary, SummarySources},
+        summary_items::build_summary_item,
         summary_records,
     },
 };
@@ -74,6 +75,9 @@ pub(super) fn store_summaries(
         if let Some(old) = line.record.replaces {
             remakes.add_remake(old, line.id);
         }
+        if let Some(exit) = line.place.exit {
+            remakes.add_left(exit, &[line.id]);
+        }
     }
     let mut derived: SortedMap<[u8; 8], [u8; 8]> = SortedMap::default();
     for line in lines.iter().filter(is_new) {
@@ -85,13 +89,11 @@ pub(super) fn store_summaries(
                 format_args!("`{}`: {}", summary::format_summary_id(id), error.message),
             )
         })?;
-        if let SummarySources::Summaries(list) = &record.sources {
-            for (source, stored) in list.iter().zip(known_derived) {
-                // The newest remake owns its sources, so an older form does not replace the record.
-                let newest = derived.get(&source.id).copied().or(stored);
-                if newest.is_none_or(|newest| !remakes.is_in_chain(id, newest)) {
-                    derived.insert(source.id, id);
-                }
+        // The newest remake owns its sources; a superseded summary does not.
+        let is_older = |newest| line.place.is_superseded || remakes.is_in_chain(id, newest);
+        for (source, stored) in record.source_refs().iter().zip(known_derived) {
+            if !derived.get(&source.id).copied().or(stored).is_some_and(is_older) {
+                derived.insert(source.id, id);
             }
         }
         let bytes = changes.write_record(&Summary::key(keys, id), &record)?;
@@ -108,8 +110,7 @@ pub(super) fn store_summaries(
         loaded.head.remakes = remakes.count_entries();
         changes.write_record(&RemakeRecord::key(keys), &remakes)?;
     }
-    let records: Vec<(&Summary, u32)> =
-        records.iter().map(|(record, bytes)| (record, *bytes)).collect();
+    let records: Vec<(&Summary, u32)> = records.iter().map(|(it, bytes)| (it, *bytes)).collect();
     index.append_summaries(&records, changes.puts_mut())?;
     loaded.head.summaries += u64::from(added);
     let counts_key = SummaryCounts::key(keys);
@@ -154,7 +155,7 @@ fn verify_record(
         let history = MessageHistory::new(call, head);
         return Ok((verify_leaf(session, &history, &line.record)?, Vec::new()));
     };
-    let derived = read_matching_derivations(session, call.keys, line)?;
+    let derived = read_matching_derivations(session, call, head, line)?;
     let ids: Vec<[u8; 8]> = list.iter().map(|source| source.id).collect();
     let known = summary_records::read_sized_summaries(session, call.keys, &ids)?;
     let mut list = Vec::new();
@@ -268,8 +269,9 @@ pub(super) fn store_context(
         head.context = context;
         // The ledger counts the compaction of the exporting store as if this commit had made it.
         let difference = head.raw_tokens.saturating_sub(head.context.tokens);
-        head.ledger.withdrawn_tokens = withdrawn_tokens;
-        head.ledger.saved_tokens = difference.saturating_sub(withdrawn_tokens);
+        // A bridge alone in the context has more tokens than its message.
+        head.ledger.withdrawn_tokens = withdrawn_tokens.min(difference);
+        head.ledger.saved_tokens = difference - head.ledger.withdrawn_tokens;
         changes.add_puts(nodes);
     }
     if takes {
@@ -406,17 +408,8 @@ fn resolve_items(
                 "a newer version stored `{name}`; only that version can import its context"
             )));
         }
-        let item = SummaryItem {
-            id: *id,
-            depth: record.depth,
-            tokens: record.tokens,
-            rendered_tokens: tokens::estimate(&record.render_xml(*id)),
-            bytes: *bytes,
-            seq_first: record.seq_first,
-            seq_last: record.seq_last,
-            is_provisional: record.is_provisional(),
-        };
-        summaries.insert(*id, item);
+        let source = SourceRef { id: *id, bytes: *bytes };
+        summaries.insert(*id, build_summary_item(source, record));
     }
     let mut out = Vec::new();
     for line in lines {

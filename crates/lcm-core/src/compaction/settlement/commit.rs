@@ -4,11 +4,13 @@
 //! `apply` and `run` use these methods.
 
 use crate::storage::records::summary_counts::SummaryCounts;
-use alloc::{string::String, vec::Vec};
+use alloc::string::String;
 
 use crate::storage::{
+    call::Call,
     changes::Changes,
-    head::JournalAction,
+    context::Context,
+    head::{ConversationHead, JournalAction},
     records::{attempts::TaskAttempts, model_breaker::ModelBreaker, remakes::RemakeRecord},
     store_session::StoreSession,
     summary::{self, OFFLINE_MODEL, StoredFinish, StoredLevel, Summary},
@@ -28,7 +30,7 @@ use super::super::{
     spend_limit,
     splice::SourceSplice,
 };
-use super::{TaskSettlement, events::add_made_event};
+use super::{TaskSettlement, events::add_made_event, known_summaries::KnownSummaries};
 
 impl TaskSettlement<'_> {
     /// Records that the model failed to answer. The failure is no attempt: only a refusal of the
@@ -272,30 +274,35 @@ impl TaskSettlement<'_> {
             prompt_version: self.task.prompt_version,
             replaces: self.task.replaced_id(),
         });
+        let known = KnownSummaries::read(session, self.call, &self.loaded.head, splice, &record)?;
         let passes_left = self.tokens() / splice.gathered.tokens.max(1);
         self.index_maintenance.prepare_summary(session, passes_left)?;
         let before = self.loaded.head.context.clone();
-        let id = record.id();
         // The context needs the size of the record, but the puts of the context's nodes come first.
         // So the put of the record is kept apart.
         let mut written = Changes::default();
-        let bytes = written.write_record(&Summary::key(keys, id), &record)?;
+        let (record, source) = known.choose_record(self.call, record, &mut written)?;
+        let id = source.id;
         let mut changes = Changes::default();
-        let context =
-            splice.replace_sources(self.call, &self.loaded.head, (&record, bytes), &mut changes)?;
-        let mut records: Vec<(&Summary, u32)> = Vec::new();
-        for bridge in &splice.gathered.bridges {
-            let bytes = changes.write_record(&Summary::key(keys, bridge.id()), bridge)?;
-            records.push((bridge, bytes));
+        let context = splice.replace_sources(
+            self.call,
+            &self.loaded.head,
+            (&record, source),
+            &mut changes,
+        )?;
+        let mut records =
+            known.write_new_bridges(self.call, &splice.gathered.bridges, &mut changes)?;
+        if !written.is_empty() {
+            records.push((&record, source.bytes));
         }
-        records.push((&record, bytes));
         changes.append(written);
-        if let summary::SummarySources::Summaries(list) = &record.sources {
-            for source in list {
-                changes.write_record(&Summary::derived_key(keys, source.id), &id)?;
-            }
+        for source in record.source_refs() {
+            changes.write_record(&Summary::derived_key(keys, source.id), &id)?;
         }
         outcome.replaces = self.record_remake(splice, (&record, id), &mut changes)?;
+        if let Some(remakes) = known.take_back_live() {
+            self.write_remakes(&remakes, &mut changes)?;
+        }
         outcome.provisional = record.is_provisional();
         if self.attempts.is_some() {
             changes.delete_record(&TaskAttempts::key(keys, &self.task.sources_hash));
@@ -304,17 +311,11 @@ impl TaskSettlement<'_> {
             self.reset_breaker(&mut changes)?;
         }
         self.charge_answer(&mut outcome, completion, level != StoredLevel::Fallback);
-        self.count_summaries(&records, &mut changes)?;
-        self.index_maintenance.append_summaries(&records, changes.puts_mut())?;
-        let head = &mut self.loaded.head;
-        head.context = context;
-        // A remake may lengthen the context, which stays shorter than its messages.
-        let saved = head.ledger.saved_tokens.saturating_add(before.tokens);
-        head.ledger.saved_tokens = saved.saturating_sub(head.context.tokens);
-        if let Some(input) = &splice.pack_compaction {
-            let compacted = input.compact_packs(keys, head, changes.list_puts())?;
-            changes.add_puts(compacted);
+        if !records.is_empty() {
+            self.count_summaries(&records, &mut changes)?;
+            self.index_maintenance.append_summaries(&records, changes.puts_mut())?;
         }
+        replace_context(self.call, &mut self.loaded.head, (splice, context), &mut changes)?;
         let act = JournalAction::Compact { summary: id, made: record.to_provenance(), before };
         let head = self.loaded.commit_changes(session, self.call, act, changes)?;
         outcome.summary_id = Some(summary::format_summary_id(id));
@@ -348,4 +349,22 @@ impl TaskSettlement<'_> {
             _ => Ok(()),
         }
     }
+}
+
+/// Sets the new context, counts the tokens that it saves, and compresses packs.
+fn replace_context(
+    call: Call<'_>,
+    head: &mut ConversationHead,
+    (splice, context): (&SourceSplice, Context),
+    changes: &mut Changes,
+) -> Result<()> {
+    // A remake may lengthen the context, which stays shorter than its messages.
+    let saved = head.ledger.saved_tokens.saturating_add(head.context.tokens);
+    head.ledger.saved_tokens = saved.saturating_sub(context.tokens);
+    head.context = context;
+    if let Some(input) = &splice.pack_compaction {
+        let compacted = input.compact_packs(call.keys, head, changes.list_puts())?;
+        changes.add_puts(compacted);
+    }
+    Ok(())
 }

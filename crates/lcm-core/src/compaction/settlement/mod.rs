@@ -5,7 +5,10 @@
 
 mod commit;
 mod events;
+mod known_summaries;
 mod sources;
+
+pub(crate) use sources::find_enclosing_item;
 
 use crate::storage::records::summary_counts::SummaryCounts;
 use alloc::{string::String, vec::Vec};
@@ -189,7 +192,8 @@ impl<'a> TaskSettlement<'a> {
             return self.commit_charge(session, completion, outcome);
         }
         if !self.is_current() {
-            return self.settle_stale(session, completion);
+            let outcome = self.build_outcome(ApplyStatus::Stale, reason::CONFLICT, None);
+            return self.commit_charge(session, completion, outcome);
         }
         let Some(answer) = completion else { return self.fall_back(session, &splice, None) };
         if self.is_remake_without_model(answer) {
@@ -229,10 +233,10 @@ impl<'a> TaskSettlement<'a> {
         }
     }
 
-    /// Settles an answer that came too late: the sources left the context, or another attempt is
-    /// next. If an earlier call replaced the sources by a fallback, commits nothing and returns the
-    /// outcome of the fallback. Otherwise commits the answer in the ledger, as a rejected one,
-    /// which may begin a pause; the context stays. Without an answer, commits nothing.
+    /// Settles an answer that came too late: the sources left the context. If an earlier call
+    /// replaced the sources by a fallback, commits nothing and returns the outcome of the fallback.
+    /// Otherwise commits the answer in the ledger, as a rejected one, which may begin a pause; the
+    /// context stays. Without an answer, commits nothing.
     fn settle_stale(
         self,
         session: &mut StoreSession<'_>,

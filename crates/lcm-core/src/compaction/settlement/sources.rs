@@ -94,6 +94,7 @@ impl TaskSettlement<'_> {
             return Ok(None);
         }
         let pack_compaction = pack_compaction::read_compactable_packs(session, &history, until)?;
+        let remakes = RemakeRecord::read(session, self.call.keys, head)?;
         Ok(Some(SourceSplice {
             items,
             from,
@@ -101,6 +102,7 @@ impl TaskSettlement<'_> {
             gathered,
             pack_compaction,
             remakes: None,
+            may_be_known: remakes.list_left().next().is_some(),
             changed_sources: [0; 8],
         }))
     }
@@ -138,6 +140,7 @@ impl TaskSettlement<'_> {
             gathered,
             pack_compaction: None,
             remakes: Some(remakes),
+            may_be_known: false,
             changed_sources: changed,
         }))
     }
@@ -274,7 +277,11 @@ fn span_of_runs(items: &[ContextItem], seq_first: u64, seq_last: u64) -> Option<
 }
 
 /// Finds the context item that is the summary `id` or was made from it; `None`: there is none.
-fn find_enclosing_item(
+///
+/// # Errors
+///
+/// `corrupt`: a record is damaged; errors of the store.
+pub(crate) fn find_enclosing_item(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
     items: &[ContextItem],

@@ -1,7 +1,9 @@
-//! The record of the remakes of provisional summaries.
+//! The record of the summaries that left the context otherwise than into another summary: remakes
+//! of provisional summaries, and summaries that gave way to their sources or were withdrawn.
 //!
 //! Compaction writes the record when a summary was made again, or when a model was asked for the
-//! summary again in vain. Plans, `status` and searches read the record if the head counts an entry.
+//! summary again in vain; a change of the line and a new session write it when a summary leaves the
+//! context. Plans, `status` and searches read the record if the head counts an entry.
 
 use alloc::vec::Vec;
 
@@ -17,6 +19,8 @@ use lcm_text::base::{error::Result, hash, int};
 const MADE_MAX: usize = 8_192;
 /// Most pairs of a summary and a model that was asked again in vain; the oldest are dropped.
 const ASKED_MAX: usize = 4_096;
+/// Most summaries of each list of those that left the context; the oldest are dropped.
+const LEFT_MAX: usize = 2_000;
 
 /// A provisional summary, and the summary that was made in its place.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -39,11 +43,39 @@ struct VainAsk {
 pub(crate) struct RemakeRecord {
     made: Vec<Remake>,
     asked: Vec<VainAsk>,
+    /// Summaries that gave way to their sources, because the line changed within them.
+    gave_way: Vec<[u8; 8]>,
+    /// Summaries whose messages were all withdrawn.
+    withdrawn: Vec<[u8; 8]>,
+}
+
+/// How a summary left the context.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum ContextExit {
+    /// The line changed within the summary, and its sources took its place. No search returns it.
+    GaveWay,
+    /// All messages of the summary were withdrawn with it.
+    Withdrawn,
+}
+
+impl ContextExit {
+    /// All variants, in the order of their declaration.
+    pub(crate) const ALL: [Self; 2] = [Self::GaveWay, Self::Withdrawn];
+
+    /// Returns the name in JSON.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::GaveWay => "gave-way",
+            Self::Withdrawn => "withdrawn",
+        }
+    }
 }
 
 impl SoundRecord for RemakeRecord {
     fn is_sound(&self) -> bool {
-        self.made.len() <= MADE_MAX && self.asked.len() <= ASKED_MAX
+        self.made.len() <= MADE_MAX
+            && self.asked.len() <= ASKED_MAX
+            && self.gave_way.len().max(self.withdrawn.len()) <= LEFT_MAX
     }
 }
 
@@ -71,7 +103,8 @@ impl RemakeRecord {
 
     /// Returns the number of entries, for the head.
     pub(crate) fn count_entries(&self) -> u32 {
-        int::to_u32(self.made.len() + self.asked.len())
+        let left = self.gave_way.len() + self.withdrawn.len();
+        int::to_u32(self.made.len() + self.asked.len() + left)
     }
 
     /// Returns the pairs of a summary and its remake, oldest first.
@@ -79,9 +112,41 @@ impl RemakeRecord {
         &self.made
     }
 
-    /// Returns the summaries that were made again.
-    pub(crate) fn list_replaced(&self) -> Vec<[u8; 8]> {
-        self.made.iter().map(|remake| remake.old).collect()
+    /// Returns the summaries that no search returns: those that were made again or gave way.
+    pub(crate) fn list_hidden(&self) -> Vec<[u8; 8]> {
+        self.made.iter().map(|remake| remake.old).chain(self.gave_way.iter().copied()).collect()
+    }
+
+    /// Returns the summaries that gave way or were withdrawn.
+    pub(crate) fn list_left(&self) -> impl Iterator<Item = &[u8; 8]> {
+        self.gave_way.iter().chain(&self.withdrawn)
+    }
+
+    /// Returns how the summary left the context; `None`: it is in the context or below, or was made
+    /// again.
+    pub(crate) fn find_exit(&self, id: [u8; 8]) -> Option<ContextExit> {
+        match () {
+            () if self.gave_way.contains(&id) => Some(ContextExit::GaveWay),
+            () if self.withdrawn.contains(&id) => Some(ContextExit::Withdrawn),
+            () => None,
+        }
+    }
+
+    /// Adds summaries that left the context.
+    pub(crate) fn add_left(&mut self, exit: ContextExit, ids: &[[u8; 8]]) {
+        self.take_back(ids);
+        let list = match exit {
+            ContextExit::GaveWay => &mut self.gave_way,
+            ContextExit::Withdrawn => &mut self.withdrawn,
+        };
+        list.extend(ids);
+        drop_oldest(list, LEFT_MAX);
+    }
+
+    /// Notes that summaries are in the context again.
+    pub(crate) fn take_back(&mut self, ids: &[[u8; 8]]) {
+        self.gave_way.retain(|id| !ids.contains(id));
+        self.withdrawn.retain(|id| !ids.contains(id));
     }
 
     /// Returns whether the summary was made again.
@@ -181,6 +246,8 @@ mod tests {
                 sources: [255; 8],
                 model: [255; 8],
             });
+            record.add_left(ContextExit::GaveWay, &[number.to_be_bytes()]);
+            record.add_left(ContextExit::Withdrawn, &[(number + 10_000).to_be_bytes()]);
         }
         record.add_remake([254; 8], [255; 8]);
         record.add_vain_ask([255; 8], [0; 8], "m");

@@ -1,5 +1,5 @@
 //! Coverage: which documents a search may return: those within the ranges of messages that it may
-//! read, without the summaries that were made again.
+//! read, without the summaries that were made again or gave way to their sources.
 
 use alloc::{string::String, vec::Vec};
 
@@ -18,7 +18,7 @@ use crate::{
 use lcm_text::base::{error::Result, sort};
 
 /// Returns whether a search may not return some documents of a corpus: those outside of the ranges,
-/// and summaries that were made again.
+/// and summaries that were made again or gave way to their sources.
 pub(super) fn is_limited(conversation: &SearchedConversation, corpus: Corpus) -> bool {
     let has_remakes = conversation.loaded.head.remakes > 0;
     conversation.spans.is_some() || (has_remakes && corpus == Corpus::Summaries)
@@ -26,7 +26,7 @@ pub(super) fn is_limited(conversation: &SearchedConversation, corpus: Corpus) ->
 
 /// Returns for each document (ascending) whether a search may return the document. One of the
 /// ranges must contain the document, a summary with all its messages. A summary must not have been
-/// made again.
+/// made again, nor have given way to its sources.
 ///
 /// # Errors
 ///
@@ -46,10 +46,10 @@ pub(super) fn check_coverage(
     }
     let rows = index.read_summaries(session, documents)?;
     let (keys, head) = (&conversation.keys, &conversation.loaded.head);
-    let mut replaced = RemakeRecord::read(session, keys, head)?.list_replaced();
-    sort::sort(&mut replaced);
+    let mut hidden = RemakeRecord::read(session, keys, head)?.list_hidden();
+    sort::sort(&mut hidden);
     let mut covered: Vec<bool> =
-        rows.iter().map(|(id, _)| replaced.binary_search(id).is_err()).collect();
+        rows.iter().map(|(id, _)| hidden.binary_search(id).is_err()).collect();
     if spans.is_none() {
         return Ok(covered);
     }

@@ -1,0 +1,111 @@
+//! Summaries that are stored already: after a change of the line, messages that a summary had are
+//! raw again, and the same text of the same sources is the same summary.
+//!
+//! In: a summary to commit. Out: the stored form that takes its place, so that no summary is
+//! counted, indexed or written twice.
+
+use alloc::vec::Vec;
+
+use crate::storage::{
+    call::Call,
+    changes::Changes,
+    head::ConversationHead,
+    records::remakes::RemakeRecord,
+    store_session::StoreSession,
+    summary::{SourceRef, Summary},
+    summary_records::{self, SizedSummaries},
+};
+use lcm_text::base::error::Result;
+
+use super::super::splice::SourceSplice;
+
+/// The stored summaries among those of a commit.
+pub(super) struct KnownSummaries {
+    known: SizedSummaries,
+    /// Id of the summary, or of its newest remake.
+    newest: [u8; 8],
+    /// The record of remakes; `None`: no summary can be stored already.
+    remakes: Option<RemakeRecord>,
+}
+
+impl KnownSummaries {
+    /// Reads the stored summaries among `record` and the bridges.
+    ///
+    /// # Errors
+    ///
+    /// `corrupt`: a record is damaged; `unsupported`: a record has a newer format; errors of the
+    /// store.
+    pub(super) fn read(
+        session: &mut StoreSession<'_>,
+        call: Call<'_>,
+        head: &ConversationHead,
+        splice: &SourceSplice,
+        record: &Summary,
+    ) -> Result<Self> {
+        let id = record.id();
+        if !splice.may_be_known {
+            return Ok(Self { known: SizedSummaries::default(), newest: id, remakes: None });
+        }
+        let mut ids: Vec<[u8; 8]> = splice.gathered.bridges.iter().map(Summary::id).collect();
+        ids.push(id);
+        let mut known = summary_records::read_sized_summaries(session, call.keys, &ids)?;
+        let remakes = RemakeRecord::read(session, call.keys, head)?;
+        let newest = remakes.find_newest(id);
+        if newest != id {
+            let remade = summary_records::read_sized_summaries(session, call.keys, &[newest])?;
+            for (id, (record, bytes)) in remade.as_entries() {
+                known.insert(*id, (record.clone(), *bytes));
+            }
+        }
+        Ok(Self { known, newest, remakes: Some(remakes) })
+    }
+
+    /// Writes the bridges that are not stored yet, and returns them with the sizes of their values.
+    ///
+    /// # Errors
+    ///
+    /// `limit-exceeded`: a record is too large.
+    pub(super) fn write_new_bridges<'b>(
+        &self,
+        call: Call<'_>,
+        bridges: &'b [Summary],
+        changes: &mut Changes,
+    ) -> Result<Vec<(&'b Summary, u32)>> {
+        let mut written = Vec::new();
+        for bridge in bridges.iter().filter(|bridge| !self.known.contains_key(&bridge.id())) {
+            let bytes = changes.write_record(&Summary::key(call.keys, bridge.id()), bridge)?;
+            written.push((bridge, bytes));
+        }
+        Ok(written)
+    }
+
+    /// Returns the summary that takes the place of the sources: the newest stored form, or
+    /// `record`, which is added to `written`.
+    ///
+    /// # Errors
+    ///
+    /// `limit-exceeded`: the record is too large.
+    pub(super) fn choose_record(
+        &self,
+        call: Call<'_>,
+        record: Summary,
+        written: &mut Changes,
+    ) -> Result<(Summary, SourceRef)> {
+        if let Some((stored, bytes)) = self.known.get(&self.newest) {
+            return Ok((stored.clone(), SourceRef { id: self.newest, bytes: *bytes }));
+        }
+        let id = record.id();
+        let bytes = written.write_record(&Summary::key(call.keys, id), &record)?;
+        Ok((record, SourceRef { id, bytes }))
+    }
+
+    /// Returns the record of remakes without the stored summaries, which are in the context again;
+    /// `None`: the record does not change.
+    pub(super) fn take_back_live(&self) -> Option<RemakeRecord> {
+        let mut remakes = self.remakes.clone()?;
+        let count = remakes.count_entries();
+        let live: Vec<[u8; 8]> = self.known.as_entries().iter().map(|(id, _)| *id).collect();
+        remakes.take_back(&live);
+        (remakes.count_entries() != count).then_some(remakes)
+    }
+}
