@@ -8,6 +8,7 @@ export type * from "./types/ingest.js";
 export type * from "./types/compaction.js";
 export type * from "./types/assembly.js";
 export type * from "./types/recall.js";
+export type * from "./types/grants.js";
 export type * from "./types/ask.js";
 export type * from "./types/admin.js";
 export type * from "./types/verbs.js";

@@ -15,7 +15,7 @@ use crate::{
     error::{Error, Result},
     events, json,
     lcm::Lcm,
-    shapes::{AskStatus, GrantCharge, ModelFailure},
+    shapes::{AskStatus, GrantCharge, ModelFailure, WithdrawnId},
 };
 
 /// Options of a question: sources, limits and time.
@@ -79,6 +79,9 @@ pub struct AskReport {
     pub cited_ids: Vec<String>,
     /// Conversation of each of `cited_ids`, in the same order.
     pub cited_conversations: Vec<String>,
+    /// Those of `cited_ids` that are withdrawn messages, as the model was told; `None`: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub withdrawn_ids: Option<Vec<WithdrawnId>>,
     /// Ids in the answer that the sources do not contain.
     pub rejected_ids: Vec<String>,
     /// Conversations of the sources.

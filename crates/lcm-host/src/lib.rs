@@ -100,7 +100,7 @@ pub use record::Recorder;
 pub use settings::Settings;
 pub use shapes::{
     AdviseAnswer, AskStatus, DeferredCompaction, DeletionResult, GrantCharge, ModelFailure,
-    TokenPrices, UsagePurpose, UsageSum, UsageTotals,
+    TokenPrices, UsagePurpose, UsageSum, UsageTotals, Withdrawal, WithdrawnId,
 };
 pub use tools::ToolCall;
 pub use turn::{MaintainReport, TurnOptions, TurnReport};

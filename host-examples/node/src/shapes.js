@@ -35,6 +35,9 @@ export const SHAPES = {
   SystemSlot: [
     ["id", "id"], ["tokens", "tokens"], ["versions", "versions"],
   ],
+  WithdrawnCounts: [
+    ["setAside", "set_aside"], ["revisions", "revisions"],
+  ],
   UsageTotals: [
     ["turns", "turns", "UsageSum"], ["summaries", "summaries", "UsageSum"],
   ],
@@ -92,14 +95,14 @@ export const SHAPES = {
     ["neighboursAfter", "neighbours_after", "NeighbourMessage"],
     ["neighboursBefore", "neighbours_before", "NeighbourMessage"], ["role", "role"],
     ["score", "score"], ["seq", "seq"], ["snippet", "snippet"], ["snippetParts", "snippet_parts"],
-    ["type", "type"],
+    ["type", "type"], ["withdrawn", "withdrawn"],
   ],
   MessageMatch: [
     ["type", "type"], ["kind", "kind"], ["id", "id"], ["entryId", "entry_id"],
     ["conversation", "conversation"], ["seq", "seq"], ["role", "role"], ["createdAt", "created_at"],
     ["earliestAt", "earliest_at"], ["latestAt", "latest_at"], ["depth", "depth"],
     ["score", "score"], ["snippet", "snippet"], ["snippetParts", "snippet_parts"],
-    ["neighboursBefore", "neighbours_before", "NeighbourMessage"],
+    ["withdrawn", "withdrawn"], ["neighboursBefore", "neighbours_before", "NeighbourMessage"],
     ["neighboursAfter", "neighbours_after", "NeighbourMessage"],
   ],
   SummaryMatch: [
@@ -112,7 +115,7 @@ export const SHAPES = {
     ["type", "type"], ["kind", "kind"], ["id", "id"], ["name", "name"], ["entryId", "entry_id"],
     ["conversation", "conversation"], ["seq", "seq"], ["role", "role"], ["createdAt", "created_at"],
     ["line", "line"], ["byte", "byte"], ["score", "score"], ["snippet", "snippet"],
-    ["snippetParts", "snippet_parts"],
+    ["snippetParts", "snippet_parts"], ["withdrawn", "withdrawn"],
   ],
   SystemMatch: [
     ["type", "type"], ["kind", "kind"], ["id", "id"], ["entryId", "entry_id"],
@@ -122,7 +125,7 @@ export const SHAPES = {
   ],
   NeighbourMessage: [
     ["id", "id"], ["seq", "seq"], ["role", "role"], ["createdAt", "created_at"],
-    ["snippet", "snippet"],
+    ["snippet", "snippet"], ["withdrawn", "withdrawn"],
   ],
   EmbedRequest: [
     ["vectors", "vectors", "Embedding"], ["model", "model"], ["forget", "forget"],
@@ -153,6 +156,7 @@ export const SHAPES = {
     ["subtreeComplete", "subtree_complete"], ["summaries", "summaries"],
     ["system", "system", "SystemSlot"], ["text", "text"], ["tokens", "tokens"],
     ["truncated", "truncated"], ["trust", "trust"], ["version", "version"],
+    ["withdrawn", "withdrawn"], ["withdrawnMessages", "withdrawn_messages", "WithdrawnCounts"],
   ],
   SummaryDescription: [
     ["id", "id"], ["kind", "kind"], ["depth", "depth"], ["level", "level"],
@@ -170,13 +174,14 @@ export const SHAPES = {
   MessageDescription: [
     ["id", "id"], ["kind", "kind"], ["seq", "seq"], ["role", "role"], ["createdAt", "created_at"],
     ["entryId", "entry_id"], ["raw", "raw"], ["tokens", "tokens"], ["trust", "trust"],
-    ["grant", "grant", "GrantCharge"],
+    ["withdrawn", "withdrawn"], ["grant", "grant", "GrantCharge"],
   ],
   FileDescription: [
     ["id", "id"], ["kind", "kind"], ["name", "name"], ["mime", "mime"], ["bytes", "bytes"],
     ["lines", "lines"], ["exploration", "exploration"], ["content", "content"],
     ["truncated", "truncated"], ["startByte", "start_byte"], ["endByte", "end_byte"],
-    ["messageId", "message_id"], ["seq", "seq"], ["grant", "grant", "GrantCharge"],
+    ["messageId", "message_id"], ["seq", "seq"], ["withdrawn", "withdrawn"],
+    ["grant", "grant", "GrantCharge"],
   ],
   SystemDescription: [
     ["id", "id"], ["kind", "kind"], ["version", "version"], ["newest", "newest"],
@@ -190,6 +195,7 @@ export const SHAPES = {
     ["family", "family"], ["archived", "archived", "ArchiveState"],
     ["subtree", "subtree", "ReadCost"], ["subtreeComplete", "subtree_complete"],
     ["grant", "grant", "GrantCharge"],
+    ["withdrawnMessages", "withdrawn_messages", "WithdrawnCounts"],
   ],
   ReadCost: [
     ["id", "id"], ["depth", "depth"], ["tokens", "tokens"], ["subtreeTokens", "subtree_tokens"],
@@ -208,6 +214,7 @@ export const SHAPES = {
   StoredMessage: [
     ["id", "id"], ["kind", "kind"], ["seq", "seq"], ["role", "role"], ["createdAt", "created_at"],
     ["entryId", "entry_id"], ["raw", "raw"], ["tokens", "tokens"], ["trust", "trust"],
+    ["withdrawn", "withdrawn"],
   ],
   OmittedSource: [
     ["id", "id"], ["tokens", "tokens"],
@@ -220,12 +227,15 @@ export const SHAPES = {
   ],
   AskResult: [
     ["status", "status"], ["answer", "answer"], ["citedIds", "cited_ids"],
-    ["citedConversations", "cited_conversations"], ["rejectedIds", "rejected_ids"],
-    ["sourceConversations", "source_conversations"], ["expandedSummaries", "expanded_summaries"],
-    ["sourceTokens", "source_tokens"], ["truncated", "truncated"],
-    ["conversations", "conversations", "EvidenceShare"], ["completions", "completions"],
-    ["failure", "failure", "ModelFailure"], ["grant", "grant", "GrantCharge"],
-    ["expiresAt", "expires_at"],
+    ["citedConversations", "cited_conversations"], ["withdrawnIds", "withdrawn_ids", "WithdrawnId"],
+    ["rejectedIds", "rejected_ids"], ["sourceConversations", "source_conversations"],
+    ["expandedSummaries", "expanded_summaries"], ["sourceTokens", "source_tokens"],
+    ["truncated", "truncated"], ["conversations", "conversations", "EvidenceShare"],
+    ["completions", "completions"], ["failure", "failure", "ModelFailure"],
+    ["grant", "grant", "GrantCharge"], ["expiresAt", "expires_at"],
+  ],
+  WithdrawnId: [
+    ["id", "id"], ["withdrawn", "withdrawn"],
   ],
   EvidenceShare: [
     ["conversation", "conversation"], ["candidates", "candidates"], ["named", "named"],
@@ -238,7 +248,8 @@ export const SHAPES = {
   ],
   PlannedEvidence: [
     ["conversation", "conversation"], ["candidates", "candidates"], ["named", "named"],
-    ["status", "status"], ["tokens", "tokens"], ["ids", "ids"], ["tokensMax", "tokens_max"],
+    ["status", "status"], ["tokens", "tokens"], ["ids", "ids"],
+    ["withdrawnIds", "withdrawn_ids", "WithdrawnId"], ["tokensMax", "tokens_max"],
   ],
   AskRouting: [
     ["action", "action"], ["estimatedTokens", "estimated_tokens"], ["reasons", "reasons"],
@@ -255,6 +266,7 @@ export const SHAPES = {
     ["messages", "messages"], ["provisional", "provisional"], ["revision", "revision"],
     ["summaries", "summaries", "DepthCount"], ["system", "system", "SystemSlot"],
     ["usage", "usage", "UsageTotals"],
+    ["withdrawnMessages", "withdrawn_messages", "WithdrawnCounts"],
   ],
   StoreStatus: [
     ["conversations", "conversations"], ["entries", "entries"], ["bytes", "bytes", "ByteUsage"],
@@ -274,6 +286,7 @@ export const SHAPES = {
     ["calibrations", "calibrations", "Calibration"], ["focus", "focus", "FocusBrief"],
     ["breakers", "breakers", "ModelBreaker"], ["family", "family"],
     ["archived", "archived", "ArchiveState"],
+    ["withdrawnMessages", "withdrawn_messages", "WithdrawnCounts"],
   ],
   DepthCount: [
     ["depth", "depth"], ["count", "count"], ["tokens", "tokens"],
@@ -308,6 +321,7 @@ export const SHAPES = {
     ["sourceIds", "source_ids"], ["sourceTokens", "source_tokens"], ["summaries", "summaries"],
     ["summaryIds", "summary_ids"], ["tokens", "tokens"], ["tokensLeft", "tokens_left"],
     ["tokensMax", "tokens_max"], ["trust", "trust"], ["updatedAt", "updated_at"],
+    ["withdrawn", "withdrawn"],
   ],
   ListedConversation: [
     ["conversation", "conversation"], ["revision", "revision"], ["messages", "messages"],

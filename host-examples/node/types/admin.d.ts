@@ -13,6 +13,7 @@ import type {
   SummaryKind,
   SystemSlot,
   UsageTotals,
+  WithdrawnCounts,
 } from "../types.js";
 
 /** The status of a conversation, or of the store. */
@@ -94,6 +95,8 @@ export interface ConversationStatus {
   family: string | null;
   /** State of an archived conversation; null: not archived. */
   archived: ArchiveState | null;
+  /** Number of withdrawn messages by reason. */
+  withdrawnMessages: WithdrawnCounts;
 }
 
 /** The summaries of one depth. */

@@ -2,7 +2,7 @@
 //
 // Shapes of questions that a model answers from stored messages.
 
-import type { GrantCharge, ModelFailure } from "../types.js";
+import type { GrantCharge, ModelFailure, Withdrawal } from "../types.js";
 
 /** The way in which a question ended. */
 export type AskStatus =
@@ -25,6 +25,8 @@ export interface AskResult {
   citedIds: string[];
   /** Conversation of each of `citedIds`, in the same order. */
   citedConversations: string[];
+  /** Withdrawn messages among `citedIds`. */
+  withdrawnIds?: WithdrawnId[];
   /** Ids in the answer that the evidence does not contain. */
   rejectedIds: string[];
   /** Ids of the conversations of which evidence was read. */
@@ -45,6 +47,14 @@ export interface AskResult {
   grant?: GrantCharge;
   /** With `busy`: time at which the other question closes; absent otherwise. */
   expiresAt?: string;
+}
+
+/** The id of a withdrawn message. */
+export interface WithdrawnId {
+  /** Id of the message. */
+  id: string;
+  /** Why the message is withdrawn. */
+  withdrawn: Withdrawal;
 }
 
 /** Whether evidence of a conversation was read. */
@@ -94,6 +104,8 @@ export interface PlannedEvidence {
   tokens: number;
   /** Ids of the messages and summaries to read. */
   ids: string[];
+  /** Withdrawn messages among `ids`. */
+  withdrawnIds?: WithdrawnId[];
   /**
    * The conversation's equal share of the evidence tokens. Tokens that the conversation before left
    * are added, so `tokens` can exceed the share. 0: the conversation is left out.

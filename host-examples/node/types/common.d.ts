@@ -31,6 +31,12 @@ export type Role = "system" | "user" | "assistant" | "tool";
 /** Whether a text may give instructions: `trusted` texts come from the program and its user. */
 export type Trust = "trusted" | "untrusted";
 
+/**
+ * Why a message is withdrawn: a later list of the host went another way (`set-aside`), or the
+ * message is another form of a message that stands (`revision`).
+ */
+export type Withdrawal = "set-aside" | "revision";
+
 /** A `leaf` summarises messages, a `condensed` summary summarises summaries. */
 export type SummaryKind = "leaf" | "condensed";
 
@@ -170,6 +176,14 @@ export interface SystemSlot {
   tokens: number;
   /** Number of stored versions. */
   versions: number;
+}
+
+/** Withdrawn messages of a conversation, less those that a new session withdrew. */
+export interface WithdrawnCounts {
+  /** Messages that were set aside. */
+  setAside: number;
+  /** Other forms of messages that stand. */
+  revisions: number;
 }
 
 /** The sums of all usage reports of a conversation. */

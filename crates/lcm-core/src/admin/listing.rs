@@ -13,7 +13,7 @@ use crate::{
         history::MessageHistory,
         records::grants,
         store_session::StoreSession,
-        summary, summary_records,
+        summary, summary_records, withdrawn_mark,
     },
 };
 use lcm_text::base::{
@@ -198,13 +198,10 @@ fn list_messages(
             bytes = bytes.saturating_add(size);
             next = placed.seq + 1;
             let raw = history.read_text(session, &placed.stored)?;
-            items.push_object(recall::render_message_row(
-                &history,
-                &placed,
-                &raw,
-                &raw,
-                JsonWriter::new_object(),
-            ));
+            let note = JsonWriter::new_object();
+            let mut row = recall::render_message_row(&history, &placed, &raw, &raw, note);
+            withdrawn_mark::add_mark(session, &history, placed.seq, &mut row)?;
+            items.push_object(row);
         }
     }
     Ok((items, None))

@@ -12,6 +12,7 @@ use crate::{
         call::Call,
         codec,
         head::{ConversationHead, LoadedHead},
+        history::MessageHistory,
         keys::{self, ConversationKeys},
         records::{
             calibration::Calibration, deferred::DeferredCompaction, focus::FocusBrief,
@@ -19,6 +20,7 @@ use crate::{
         },
         session::SessionLifecycle,
         store_session::StoreSession,
+        withdrawn_mark::{self, WITHDRAWN_MESSAGES},
     },
 };
 use lcm_text::{
@@ -120,6 +122,8 @@ struct ConversationDetails {
     focus: Option<FocusBrief>,
     /// Number of provisional summaries that will be made again.
     provisional: u64,
+    /// Number of withdrawn messages by reason.
+    withdrawn: JsonWriter,
 }
 
 /// Returns sizes, counts and costs of a conversation as JSON.
@@ -170,7 +174,17 @@ fn read_details(
     let breakers = list_breakers(session, &scope)?;
     let life = SessionLifecycle::read(session, keys, head)?;
     let provisional = compaction::count_open_summaries(session, call, head)?;
-    Ok(ConversationDetails { summaries, breakers, calibrations, usage, life, focus, provisional })
+    let withdrawn = withdrawn_mark::count_withdrawn(session, &MessageHistory::new(call, head))?;
+    Ok(ConversationDetails {
+        summaries,
+        breakers,
+        calibrations,
+        usage,
+        life,
+        focus,
+        provisional,
+        withdrawn,
+    })
 }
 
 fn build_conversation_object(
@@ -229,6 +243,7 @@ fn build_conversation_object(
         None => object.add_null("system"),
     }
     object.add_object("usage", details.usage.to_object());
+    object.add_object(WITHDRAWN_MESSAGES, details.withdrawn);
     object
 }
 

@@ -17,12 +17,13 @@ use crate::{
     ask::{self, AskStep},
     storage::{
         call::Call, head::LoadedHead, session::list_other_members, store_session::StoreSession,
+        withdrawn_mark,
     },
 };
 use lcm_text::{
     base::{
         error::{Error, Result},
-        json::{JsonFields, JsonWriter},
+        json::{self, JsonFields, JsonWriter},
         tokens,
     },
     types::{
@@ -139,7 +140,9 @@ fn build_outcome(step: AskStep, target: &str, asker: QuestionAsker<'_>) -> Resul
     }
     let status = fields.take_text("status");
     Ok(ToolOutcome::Done(match status.as_str() {
-        "answered" | "uncited" => build_text_answer(format_answer(&mut fields, asker)),
+        "answered" | "uncited" => {
+            build_text_answer(format_answer(&step.document, &mut fields, asker))
+        }
         "not-found" => build_text_answer(format_no_answer(
             "The passages that were found do not hold the answer.",
         )),
@@ -169,7 +172,7 @@ fn build_text_answer(text: String) -> ToolAnswer {
 }
 
 /// Formats the citations and notes, then the answer.
-fn format_answer(fields: &mut JsonFields<'_>, asker: QuestionAsker<'_>) -> String {
+fn format_answer(document: &str, fields: &mut JsonFields<'_>, asker: QuestionAsker<'_>) -> String {
     let cited = fields.take_texts("cited_ids");
     let cited_in = fields.take_texts("cited_conversations");
     let elsewhere = cited_in
@@ -180,7 +183,14 @@ fn format_answer(fields: &mut JsonFields<'_>, asker: QuestionAsker<'_>) -> Strin
     let mut out = format!("{BACKGROUND_LINE}\n");
     match cited.first() {
         Some(id) => {
-            out.push_str(&format!("Cited: {}\n", cited.join(", ")));
+            let mut names = cited.clone();
+            for row in fields.take_optional_list("withdrawn_ids") {
+                let mut row = JsonFields::new(document, json::list_members(document, row.span));
+                let id = row.take_text("id");
+                let note = withdrawn_mark::take_note(&mut row);
+                names.iter_mut().filter(|name| **name == id).for_each(|name| name.push_str(&note));
+            }
+            out.push_str(&format!("Cited: {}\n", names.join(", ")));
             let arguments = build_id_arguments(id, elsewhere);
             out.push_str(&format_next_call(arguments, "gives the words of the first"));
         }

@@ -10,7 +10,13 @@ use super::{
     invocation::{CLOSING_TOKENS, TOKENS_MAX, ToolInvocation, ToolReply},
     reply_lines::{build_id_arguments, format_next_call, to_one_line},
 };
-use crate::{recall, storage::store_session::StoreSession};
+use crate::{
+    recall,
+    storage::{
+        store_session::StoreSession,
+        withdrawn_mark::{self, WITHDRAWN_MESSAGES},
+    },
+};
 use lcm_text::base::{
     error::{Error, Result},
     int,
@@ -132,6 +138,7 @@ fn describe_conversation(
         fields.take_u64("summaries"),
         fields.take_u64("context_tokens"),
     );
+    text.push_str(&format_withdrawn(fields));
     let rows = fields.take_list("subtree");
     let Some(first) = rows.first() else {
         text.push_str("No summary stands in its context.\n");
@@ -147,15 +154,31 @@ fn describe_conversation(
     ToolReply { text, tokens: 0 }
 }
 
+/// Formats the number of withdrawn messages of a conversation; empty: there are none.
+fn format_withdrawn(fields: &mut JsonFields<'_>) -> String {
+    let Some((counts, _)) = fields.take_any(WITHDRAWN_MESSAGES) else { return String::new() };
+    let Ok(mut counts) = JsonFields::parse_argument(WITHDRAWN_MESSAGES, &counts) else {
+        return String::new();
+    };
+    match ["set_aside", "revisions"].map(|key| counts.take_u64(key)) {
+        [0, 0] => String::new(),
+        [set_aside, forms] => format!(
+            "Of its messages {set_aside} were set aside when it went another way, and {forms} are \
+             other forms of messages that stand\n"
+        ),
+    }
+}
+
 /// Writes the properties of a message and returns its text.
 fn describe_message(fields: &mut JsonFields<'_>, id: &str, out: &mut String) -> String {
     out.push_str(&format!(
-        "Message {id}: {}, seq {}, {}, {} tokens, {}\n",
+        "Message {id}: {}, seq {}, {}, {} tokens, {}{}\n",
         fields.take_text("role"),
         fields.take_u64("seq"),
         fields.take_text("created_at"),
         fields.take_u64("tokens"),
         fields.take_text("trust"),
+        withdrawn_mark::take_note(fields),
     ));
     fields.take_text("raw")
 }
@@ -309,13 +332,14 @@ fn describe_file(
     let name = fields.take_optional_text("name").unwrap_or_else(|| String::from("unnamed"));
     let bytes = fields.take_u64("bytes");
     let mut text = format!(
-        "{BACKGROUND_LINE}\nFile {id}: {}, {}, {}, {bytes} bytes, {} lines, from message {} (seq {})\n",
+        "{BACKGROUND_LINE}\nFile {id}: {}, {}, {}, {bytes} bytes, {} lines, from message {} (seq {}){}\n",
         shorten_name(&name),
         fields.take_text("kind"),
         shorten_name(&fields.take_text("mime")),
         fields.take_u64("lines"),
         fields.take_text("message_id"),
         fields.take_u64("seq"),
+        withdrawn_mark::take_note(fields),
     );
     let mut arguments = build_follow_up(id, invocation);
     arguments.add_flag("expandFile", true);

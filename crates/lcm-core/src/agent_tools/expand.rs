@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     recall::{self, ExpandOptions},
-    storage::{records::grants, store_session::StoreSession},
+    storage::{records::grants, store_session::StoreSession, withdrawn_mark},
 };
 use lcm_text::base::{
     error::{Error, Result},
@@ -281,7 +281,8 @@ fn read_rows(expanded: &str) -> Result<Vec<(String, String, String)>> {
         let mut fields = of(&row);
         let (id, text, seq) =
             (fields.take_text("id"), fields.take_text("raw"), fields.take_u64("seq"));
-        rows.push((seq, id, format!("{} seq {seq}", fields.take_text("role")), text));
+        let (role, note) = (fields.take_text("role"), withdrawn_mark::take_note(&mut fields));
+        rows.push((seq, id, format!("{role} seq {seq}{note}"), text));
     }
     // The sort is stable: summaries of an equal first seq keep their depth order, before messages.
     sort::sort_by(&mut rows, &mut |a, b| a.0.cmp(&b.0));

@@ -11,7 +11,7 @@ use super::{
     invocation::{CLOSING_TOKENS, ToolInvocation, ToolReply},
     reply_lines::{build_id_arguments, format_next_call, rename_fields, to_one_line},
 };
-use crate::storage::store_session::StoreSession;
+use crate::storage::{store_session::StoreSession, withdrawn_mark};
 use lcm_text::{
     base::{
         error::Result,
@@ -199,7 +199,8 @@ fn read_match(
             let snippet = fields.take_text("snippet");
             charged = charged.saturating_add(tokens::estimate(&snippet));
             let (id, role) = (fields.take_text("id"), fields.take_text("role"));
-            beside.push_str(&format!("  {side} {id} {role}: {}\n", to_one_line(&snippet)));
+            let note = withdrawn_mark::take_note(&mut fields);
+            beside.push_str(&format!("  {side} {id} {role}{note}: {}\n", to_one_line(&snippet)));
         }
     }
     ToolMatch {
@@ -239,6 +240,7 @@ fn format_match_line(
     if let Some(conversation) = conversation {
         line.push_str(&format!(" of {}", to_one_line(conversation)));
     }
+    line.push_str(&withdrawn_mark::take_note(fields));
     line.push_str(": ");
     line.push_str(&to_one_line(snippet));
     line.push('\n');

@@ -21,6 +21,7 @@ use crate::{
         },
         store_session::StoreSession,
         summary::{self, Summary},
+        withdrawn_mark,
     },
 };
 use lcm_text::{
@@ -35,7 +36,7 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-use super::passage;
+use super::passage::{self, PassageRequest};
 
 /// Most conversations that give evidence for one question.
 const SHARES_MAX: usize = 3;
@@ -408,8 +409,12 @@ impl PassageSelection<'_> {
             self.truncated = true;
             return Ok(());
         }
-        let Some(whole) = passage::read_passage_source(session, history, self.offsets, what)?
-        else {
+        let mark = match what {
+            EvidenceSource::Message(seq) => withdrawn_mark::find_mark(session, history, seq)?,
+            EvidenceSource::Summary(_) => None,
+        };
+        let wanted = PassageRequest { source: what, mark, offsets: self.offsets };
+        let Some(whole) = passage::read_passage_source(session, history, wanted)? else {
             return Ok(());
         };
         let tokens_max = PASSAGE_TOKENS_MAX.min(self.tokens_left);
@@ -426,6 +431,7 @@ impl PassageSelection<'_> {
             source: what,
             offset: int::to_u64(at),
             tokens_max,
+            mark,
         };
         self.taken.push(((whole.seq, what), passage, tokens));
         Ok(())

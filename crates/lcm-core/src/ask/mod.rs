@@ -49,7 +49,8 @@ use lcm_text::{
     },
 };
 pub(crate) use outcome::AskStep;
-use outcome::{AskOutcome, AskStatus};
+use outcome::{AskOutcome, AskStatus, Citation};
+use passage::PassageRequest;
 use prompt::AttemptRemark;
 pub(crate) use prompt::answer_offline;
 use question::Question;
@@ -465,9 +466,9 @@ fn render_passages(
     let history = MessageHistory::new(call, &loaded.head);
     let mut blocks: Vec<(u64, String)> = Vec::new();
     for passage in passages {
-        let offsets = &call.config.time_offsets;
-        let source = passage.source;
-        if let Some(whole) = passage::read_passage_source(session, &history, offsets, source)? {
+        let EvidencePassage { source, mark, .. } = **passage;
+        let wanted = PassageRequest { source, mark, offsets: &call.config.time_offsets };
+        if let Some(whole) = passage::read_passage_source(session, &history, wanted)? {
             let text = whole.render_passage(int::to_usize(passage.offset), passage.tokens_max);
             blocks.push((whole.seq, text));
         }
@@ -476,11 +477,15 @@ fn render_passages(
     Ok(blocks)
 }
 
-/// Lists the ids of the passages shown to the model, each with its conversation.
-fn list_shown_ids(open: &OpenQuestion) -> Vec<(String, &str)> {
+/// Lists the passages shown to the model, as they may be cited.
+fn list_citable(open: &OpenQuestion) -> Vec<Citation> {
     let of = |passage: &EvidencePassage| {
-        let share = open.shares.get(passage.share_index())?;
-        Some((passage.source.format_id(&share.conversation), share.conversation.as_str()))
+        let conversation = &open.shares.get(passage.share_index())?.conversation;
+        Some(Citation {
+            id: passage.source.format_id(conversation),
+            conversation: conversation.clone(),
+            mark: passage.mark,
+        })
     };
     open.passages.iter().filter_map(of).collect()
 }
@@ -537,11 +542,11 @@ fn check_citations(
     ids: Vec<String>,
     may_ask: bool,
 ) -> AnswerVerdict {
-    let shown = list_shown_ids(open);
+    let shown = list_citable(open);
     let (mut cited, mut rejected) = (Vec::new(), Vec::new());
     for id in ids {
-        match shown.iter().find(|(shown, _)| *shown == id) {
-            Some((_, conversation)) => cited.push((id, String::from(*conversation))),
+        match shown.iter().find(|shown| shown.id == id) {
+            Some(shown) => cited.push(shown.clone()),
             None => rejected.push(id),
         }
     }

@@ -8,6 +8,7 @@ use alloc::{string::String, vec::Vec};
 use crate::storage::{
     records::question::{ConversationShare, EvidenceSource, OpenQuestion, QuestionRecord},
     summary::StoredLevel,
+    withdrawn_mark::{WITHDRAWN, WithdrawnMark},
 };
 use lcm_text::{
     base::{int, json::JsonWriter},
@@ -77,12 +78,20 @@ impl AskStep {
     }
 }
 
+/// A passage that the model was shown, as an answer cites it.
+#[derive(Clone)]
+pub(super) struct Citation {
+    pub(super) id: String,
+    pub(super) conversation: String,
+    /// Why the message is withdrawn; `None`: it stands, or the passage is of a summary.
+    pub(super) mark: Option<WithdrawnMark>,
+}
+
 /// Outcome of a question.
 pub(super) struct AskOutcome {
     status: AskStatus,
     pub(super) answer: Option<String>,
-    /// Cited ids, each with its conversation.
-    pub(super) cited: Vec<(String, String)>,
+    pub(super) cited: Vec<Citation>,
     /// Ids in the answer that the model was not shown.
     pub(super) rejected: Vec<String>,
     /// Whether a bound limited the evidence or the answer.
@@ -135,7 +144,7 @@ pub(super) fn build_outcome_step(ending: &AskOutcome, note: Option<JsonWriter>) 
     let mut w = JsonWriter::new_object();
     w.add_optional_text("answer", ending.answer.as_deref());
     let (mut ids, mut places) = (JsonWriter::new_array(), JsonWriter::new_array());
-    for (id, conversation) in &ending.cited {
+    for Citation { id, conversation, .. } in &ending.cited {
         ids.push_text(id);
         places.push_text(conversation);
     }
@@ -162,6 +171,8 @@ pub(super) fn build_outcome_step(ending: &AskOutcome, note: Option<JsonWriter>) 
     w.add_number("source_tokens", ending.source_tokens.into());
     w.add_text("status", ending.status.as_str());
     w.add_flag("truncated", ending.truncated);
+    let cited = ending.cited.iter().map(|cited| (cited.id.clone(), cited.mark));
+    write_withdrawn_ids(cited, &mut w);
     AskStep::from_document(w.end_object())
 }
 
@@ -228,12 +239,13 @@ pub(super) fn build_plan_step(
     let mut conversations = JsonWriter::new_array();
     for (number, share) in evidence.shares.iter().enumerate() {
         let mut row = render_share(share);
-        let mut ids = JsonWriter::new_array();
-        for passage in evidence.passages.iter().filter(|passage| passage.share_index() == number) {
-            ids.push_text(&passage.source.format_id(&share.conversation));
-        }
-        row.add_array("ids", ids);
+        let here = evidence.passages.iter().filter(|passage| passage.share_index() == number);
+        let ids = here.map(|passage| (passage.source.format_id(&share.conversation), passage.mark));
+        let ids: Vec<(String, Option<WithdrawnMark>)> = ids.collect();
+        let names: Vec<&str> = ids.iter().map(|(id, _)| id.as_str()).collect();
+        row.add_texts("ids", &names);
         row.add_number("tokens_max", share.tokens_max.into());
+        write_withdrawn_ids(ids.into_iter(), &mut row);
         conversations.push_object(row);
     }
     let mut w = JsonWriter::new_object();
@@ -244,6 +256,26 @@ pub(super) fn build_plan_step(
     w.add_text("status", "planned");
     w.add_flag("truncated", evidence.truncated);
     AskStep::from_document(w.end_object())
+}
+
+/// Writes those ids of a list that are of withdrawn messages, each with its mark; no such id: no
+/// member.
+fn write_withdrawn_ids(
+    ids: impl Iterator<Item = (String, Option<WithdrawnMark>)>,
+    to: &mut JsonWriter,
+) {
+    let mut list = JsonWriter::new_array();
+    for (id, mark) in ids {
+        if let Some(mark) = mark {
+            let mut row = JsonWriter::new_object();
+            row.add_text("id", &id);
+            row.add_text(WITHDRAWN, mark.as_str());
+            list.push_object(row);
+        }
+    }
+    if !list.is_empty() {
+        to.add_array("withdrawn_ids", list);
+    }
 }
 
 /// Writes the note on the grant; `None`: the question reads without a grant.

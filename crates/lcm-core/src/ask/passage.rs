@@ -16,6 +16,7 @@ use crate::{
         records::question::EvidenceSource,
         store_session::StoreSession,
         summary::{self, Summary},
+        withdrawn_mark::WithdrawnMark,
     },
 };
 use lcm_text::{
@@ -38,6 +39,16 @@ const SPEAKERS: [&str; 5] = ["system", "user", "assistant", "tool", "data"];
 /// Estimated bytes of a token, for the text before a match.
 const BYTES_PER_TOKEN: usize = 4;
 
+/// The message or summary of a passage.
+#[derive(Clone, Copy)]
+pub(super) struct PassageRequest<'a> {
+    pub(super) source: EvidenceSource,
+    /// Why the message is withdrawn; `None`: it stands, or the source is a summary.
+    pub(super) mark: Option<WithdrawnMark>,
+    /// Offsets of local time.
+    pub(super) offsets: &'a TimeOffsets,
+}
+
 /// A message or summary, with its header and text.
 pub(super) struct PassageSource {
     /// Seq of the message, or the first seq that the summary covers.
@@ -55,10 +66,10 @@ pub(super) struct PassageSource {
 pub(super) fn read_passage_source(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
-    offsets: &TimeOffsets,
-    what: EvidenceSource,
+    wanted: PassageRequest<'_>,
 ) -> Result<Option<PassageSource>> {
-    let whole = match what {
+    let PassageRequest { source, mark, offsets } = wanted;
+    let mut whole = match source {
         EvidenceSource::Message(seq) => {
             let placed = history.read_messages(session, seq, seq)?;
             history.prefetch_texts(session, &placed)?;
@@ -76,6 +87,9 @@ pub(super) fn read_passage_source(
             PassageSource { seq: record.seq_first, header, body: record.text }
         }
     };
+    if let Some(mark) = mark {
+        mark.write_in_header(&mut whole.header);
+    }
     Ok((!whole.body.trim().is_empty()).then_some(whole))
 }
 

@@ -9,7 +9,10 @@ use alloc::{format, string::String, vec::Vec};
 
 use crate::{
     search::text_query::TextQuery,
-    storage::records::question::{OpenQuestion, QuestionRecord},
+    storage::{
+        records::question::{OpenQuestion, QuestionRecord},
+        withdrawn_mark,
+    },
 };
 use lcm_text::{
     base::{sort, tokens},
@@ -44,6 +47,12 @@ square brackets. Copy names, paths, identifiers, numbers, versions, commands and
 exactly. A failure stays a failure. Where passages contradict each other, give what was said last \
 and what it replaced.
 Answer in the language of the question, as plain text: no headings, no preamble.";
+
+/// What the model is told if passages are of withdrawn messages.
+const WITHDRAWN_REMARK: &str = "\
+A passage whose first line says `set aside` was taken back, and `another form` was replaced by the \
+message that stands: do not give what it says as what holds, and if you cite it, say that it was \
+taken back or replaced.\n";
 
 /// What the model is told about the previous attempt.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -81,6 +90,9 @@ pub(super) fn build_ask_request(
             "Your preceding answer was of no use: it was empty, or cited no passage by its id.\n",
         );
     }
+    if open.passages.iter().any(|passage| passage.mark.is_some()) {
+        prompt.push_str(WITHDRAWN_REMARK);
+    }
     prompt
         .push_str("Everything between the next line and the line that closes it are the passages.");
     push_fenced(&mut prompt, "source", evidence);
@@ -106,21 +118,23 @@ pub(crate) fn answer_offline(prompt: &str) -> String {
         .and_then(|(question, behind)| Some((question, find_fenced(behind, "source")?.0)));
     let Some((question, evidence)) = found else { return NOT_FOUND_PREFIX.into() };
     let query = TextQuery::parse(question);
-    let mut best: Vec<(u64, usize, String)> = Vec::new();
+    let mut best: Vec<(u64, bool, usize, String)> = Vec::new();
     for (number, block) in split_passages(evidence).into_iter().enumerate() {
         let Some((header, body)) = block.split_once('\n') else { continue };
         let id = header.trim_start_matches('[').split(' ').next().unwrap_or("");
         if let Some((weight, text)) = grep::find_query_passage(&query, body) {
-            best.push((weight, number, format!("{text} [{id}]")));
+            let mark = withdrawn_mark::find_in_header(header);
+            let note = mark.map_or_else(String::new, |mark| format!(" ({})", mark.describe()));
+            best.push((weight, mark.is_none(), number, format!("{text}{note} [{id}]")));
         }
     }
     if best.is_empty() {
         return NOT_FOUND_PREFIX.into();
     }
-    // Of passages with equal weights, the later passage comes first.
-    sort::sort_by(&mut best, &mut |a, b| (b.0, b.1).cmp(&(a.0, a.1)));
+    // Of passages with equal weights, those that stand come first, then the later ones.
+    sort::sort_by(&mut best, &mut |a, b| (b.0, b.1, b.2).cmp(&(a.0, a.1, a.2)));
     best.truncate(OFFLINE_PASSAGES_MAX);
-    sort::sort_by(&mut best, &mut |a, b| a.1.cmp(&b.1));
+    sort::sort_by(&mut best, &mut |a, b| a.2.cmp(&b.2));
     let lines: Vec<String> = best.into_iter().map(|(.., line)| line).collect();
     lines.join("\n")
 }

@@ -22,6 +22,7 @@ use crate::storage::{
     },
     store_session::StoreSession,
     summary::{self, SourceRef, StoredFinish, Summary, SummarySources},
+    withdrawn_mark::{self, WITHDRAWN_MESSAGES},
 };
 use lcm_text::{
     base::{
@@ -230,6 +231,7 @@ fn describe_conversation(
         Some(slot) => w.add_object("system", slot.to_object()),
         None => w.add_null("system"),
     }
+    w.add_object(WITHDRAWN_MESSAGES, withdrawn_mark::count_withdrawn(session, &history)?);
     Ok(RecallAnswer::new(w, 0))
 }
 
@@ -294,7 +296,9 @@ fn describe_message(
     let tokens = tokens::estimate(shown);
     let mut note = JsonWriter::new_object();
     within.write_grant_note(tokens, shown.len() < raw.len(), &mut note);
-    Ok(RecallAnswer::new(render_message_row(history, placed, &raw, shown, note), tokens))
+    let mut row = render_message_row(history, placed, &raw, shown, note);
+    withdrawn_mark::add_mark(session, history, seq, &mut row)?;
+    Ok(RecallAnswer::new(row, tokens))
 }
 
 /// Describes a version of the system messages.

@@ -16,6 +16,7 @@ use crate::{
         read_scope::{ReadLimits, RecallAnswer},
         records::large_payload::payload_record_key,
         store_session::StoreSession,
+        withdrawn_mark,
     },
 };
 use lcm_text::{
@@ -162,6 +163,7 @@ pub(crate) fn describe_file(
         w.add_number("start_byte", read.start_byte);
     }
     w.add_flag("truncated", read.is_none_or(|read| read.truncated));
+    withdrawn_mark::add_mark(session, history, seq, &mut w)?;
     Ok(RecallAnswer::new(w, tokens))
 }
 

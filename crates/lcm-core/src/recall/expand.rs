@@ -22,6 +22,7 @@ use crate::storage::{
     records::grants::GrantAccess,
     store_session::StoreSession,
     summary::{self, Summary, SummarySources},
+    withdrawn_mark,
 };
 use lcm_text::base::{
     error::{Error, Result},
@@ -371,8 +372,9 @@ impl ExpandWalk {
                 if !self.take_entry(&id, placed.stored.message_tokens(), &raw) {
                     return Ok(());
                 }
-                let row =
-                    render_message_row(history, &placed, &raw, &raw, JsonWriter::new_object());
+                let note = JsonWriter::new_object();
+                let mut row = render_message_row(history, &placed, &raw, &raw, note);
+                withdrawn_mark::add_mark(session, history, placed.seq, &mut row)?;
                 self.messages.push_object(row);
             }
             from = to + 1;

@@ -32,3 +32,4 @@ pub(crate) mod store_session;
 pub(crate) mod summary;
 pub(crate) mod summary_items;
 pub(crate) mod summary_records;
+pub(crate) mod withdrawn_mark;

@@ -13,6 +13,7 @@ use crate::storage::{
     compressed_pack::CompressedPack,
     keys::ConversationKeys,
     pack::{DirectoryNode, Pack, PackRef},
+    records::withdrawals::Withdrawals,
     store::{Guard, Put, Store},
 };
 use lcm_text::base::{
@@ -105,12 +106,25 @@ pub(crate) struct StoreSession<'a> {
     cache: &'a mut InstanceCache,
     head_key: Option<String>,
     head_bytes: Option<Vec<u8>>,
+    /// The records of withdrawn messages that the call has read to mark messages, by key.
+    withdrawals: SortedMap<String, Rc<Withdrawals>>,
 }
 
 impl<'a> StoreSession<'a> {
     /// Creates the session of one exported call.
     pub(crate) fn new(store: &'a mut dyn Store, cache: &'a mut InstanceCache) -> Self {
-        Self { store, cache, head_key: None, head_bytes: None }
+        let withdrawals = SortedMap::default();
+        Self { store, cache, head_key: None, head_bytes: None, withdrawals }
+    }
+
+    /// Returns the record of withdrawn messages that the call has read; `None`: it has read none.
+    pub(super) fn find_withdrawals(&self, key: &str) -> Option<Rc<Withdrawals>> {
+        self.withdrawals.get(key).cloned()
+    }
+
+    /// Keeps a record of withdrawn messages until the end of the call.
+    pub(super) fn keep_withdrawals(&mut self, key: &str, record: &Rc<Withdrawals>) {
+        self.withdrawals.insert(key.into(), Rc::clone(record));
     }
 
     /// Binds the session to the head that the call read, and drops what the cache holds for another

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     ArchiveState, Calibration, DeferredCompaction, FocusBrief, Grant, Level, StoredMessage,
-    SummaryKind, SystemSlot, UsageTotals,
+    SummaryKind, SystemSlot, UsageTotals, WithdrawnCounts,
 };
 
 /// The status of a conversation, or of the store.
@@ -99,6 +99,8 @@ pub struct ConversationStatus {
     /// State of an archived conversation; null: not archived.
     #[serde(deserialize_with = "Option::deserialize")]
     pub archived: Option<ArchiveState>,
+    /// Number of withdrawn messages by reason.
+    pub withdrawn_messages: WithdrawnCounts,
 }
 
 /// The summaries of one depth.

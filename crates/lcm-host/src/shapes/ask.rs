@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{CompletionRequest, GrantCharge, ModelFailure};
+use super::{CompletionRequest, GrantCharge, ModelFailure, Withdrawal};
 
 /// A question and the limits of its answer.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -114,6 +114,9 @@ pub struct AskResult {
     pub cited_ids: Vec<String>,
     /// Conversation of each of `cited_ids`, in the same order.
     pub cited_conversations: Vec<String>,
+    /// Withdrawn messages among `cited_ids`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub withdrawn_ids: Option<Vec<WithdrawnId>>,
     /// Ids in the answer that the evidence does not contain.
     pub rejected_ids: Vec<String>,
     /// Ids of the conversations of which evidence was read.
@@ -137,6 +140,15 @@ pub struct AskResult {
     /// With `busy`: time at which the other question closes; absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
+}
+
+/// The id of a withdrawn message.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct WithdrawnId {
+    /// Id of the message.
+    pub id: String,
+    /// Why the message is withdrawn.
+    pub withdrawn: Withdrawal,
 }
 
 /// Whether evidence of a conversation was read.
@@ -198,6 +210,9 @@ pub struct PlannedEvidence {
     pub tokens: u32,
     /// Ids of the messages and summaries to read.
     pub ids: Vec<String>,
+    /// Withdrawn messages among `ids`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub withdrawn_ids: Option<Vec<WithdrawnId>>,
     /// The conversation's equal share of the evidence tokens. Tokens that the conversation before
     /// left are added, so `tokens` can exceed the share. 0: the conversation is left out.
     pub tokens_max: u32,

@@ -28,6 +28,17 @@ pub enum Trust {
     Untrusted,
 }
 
+/// Why a message is withdrawn: a later list of the host went another way (`set-aside`), or the
+/// message is another form of a message that stands (`revision`).
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Withdrawal {
+    /// `set-aside`.
+    SetAside,
+    /// `revision`.
+    Revision,
+}
+
 /// A `leaf` summarises messages, a `condensed` summary summarises summaries.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -226,6 +237,15 @@ pub struct SystemSlot {
     pub tokens: u32,
     /// Number of stored versions.
     pub versions: u64,
+}
+
+/// Withdrawn messages of a conversation, less those that a new session withdrew.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub struct WithdrawnCounts {
+    /// Messages that were set aside.
+    pub set_aside: u64,
+    /// Other forms of messages that stand.
+    pub revisions: u64,
 }
 
 /// The sums of all usage reports of a conversation.

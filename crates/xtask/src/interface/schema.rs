@@ -14,13 +14,14 @@ use super::{
 };
 
 /// Files of the folder `schema`, in the order in which pages and types are written.
-pub(super) const FILES: [&str; 12] = [
+pub(super) const FILES: [&str; 13] = [
     "common",
     "configuration",
     "ingest",
     "compaction",
     "assembly",
     "recall",
+    "grants",
     "ask",
     "admin",
     "verbs",

@@ -25,6 +25,8 @@ from .shapes.common import (
     Trust,
     UsageSum,
     UsageTotals,
+    Withdrawal,
+    WithdrawnCounts,
 )
 from .shapes.configuration import (
     Configuration,
@@ -65,7 +67,6 @@ from .shapes.recall import (
     ExpandedSummary,
     FileDescription,
     FileMatch,
-    Grant,
     GrepMatch,
     GrepMode,
     GrepResult,
@@ -82,6 +83,7 @@ from .shapes.recall import (
     SystemDescription,
     SystemMatch,
 )
+from .shapes.grants import Grant
 from .shapes.ask import (
     AskResult,
     AskRouting,
@@ -92,6 +94,7 @@ from .shapes.ask import (
     QuestionPlan,
     RoutingAction,
     RoutingRisk,
+    WithdrawnId,
 )
 from .shapes.admin import (
     ByteUsage,
@@ -354,4 +357,7 @@ __all__ = [
     "UsageReport",
     "UsageSum",
     "UsageTotals",
+    "Withdrawal",
+    "WithdrawnCounts",
+    "WithdrawnId",
 ]

@@ -14,6 +14,7 @@ use crate::{
     search::{corpus::Corpus, fields::each_field, snippet},
     storage::{
         history::MessageHistory, pack::RawText, records::grants, store_session::StoreSession,
+        withdrawn_mark,
     },
 };
 use lcm_text::base::{error::Result, json::JsonWriter, sort, tokens};
@@ -88,8 +89,10 @@ fn add_neighbours_of_hits(
     sort::sort_and_dedup_numbers(&mut seqs);
     let history = conversation.message_history();
     let placed = history.read_messages_at(session, &seqs)?;
-    let rendered: Vec<RenderedHit> =
-        placed.iter().map(|placed| render_neighbour(&history, placed)).collect();
+    let mut rendered: Vec<RenderedHit> = Vec::with_capacity(placed.len());
+    for placed in &placed {
+        rendered.push(render_neighbour(session, &history, placed)?);
+    }
     for (at, seq) in found {
         let Some(row) = rows.get_mut(*at) else { continue };
         let [mut before, mut after] = [JsonWriter::new_array(), JsonWriter::new_array()];
@@ -117,7 +120,11 @@ fn add_neighbours_of_hits(
 /// Renders a neighbour with the beginning of its first text. A large payload appears as its
 /// reference. A message stored in chunks has an empty snippet, because reading the chunks costs too
 /// much.
-fn render_neighbour(history: &MessageHistory<'_>, placed: &PlacedMessage) -> RenderedHit {
+fn render_neighbour(
+    session: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    placed: &PlacedMessage,
+) -> Result<RenderedHit> {
     let (raw, parts) = placed.stored.rendered_content();
     let mut text = String::new();
     if let RawText::Inline(raw) = raw {
@@ -139,5 +146,6 @@ fn render_neighbour(history: &MessageHistory<'_>, placed: &PlacedMessage) -> Ren
     w.add_text("role", placed.stored.role.as_str());
     w.add_number("seq", placed.seq);
     w.add_text("snippet", &text);
-    RenderedHit { json: w.end_object(), tokens: tokens::estimate(&text) }
+    withdrawn_mark::add_mark(session, history, placed.seq, &mut w)?;
+    Ok(RenderedHit { json: w.end_object(), tokens: tokens::estimate(&text) })
 }

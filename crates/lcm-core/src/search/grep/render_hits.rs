@@ -28,6 +28,7 @@ use crate::{
         history::MessageHistory,
         store_session::StoreSession,
         summary::{self, Summary},
+        withdrawn_mark::{self, WITHDRAWN, WithdrawnMark},
     },
 };
 use lcm_text::{
@@ -105,6 +106,8 @@ struct HitRow {
     created_at: Timestamp,
     snippet: Snippet,
     source: HitSource,
+    /// Why the message is withdrawn; `None`: it stands, or the hit is a summary.
+    mark: Option<WithdrawnMark>,
 }
 
 /// Values that depend on the kind of document.
@@ -143,6 +146,9 @@ impl HitRow {
         w.add_optional_number("seq", seq);
         self.snippet.write(&mut w);
         w.add_text("type", of);
+        if let Some(mark) = self.mark {
+            w.add_text(WITHDRAWN, mark.as_str());
+        }
         w.end_object()
     }
 }
@@ -178,6 +184,7 @@ fn read_message_row(
         created_at: stored.time,
         snippet: best.snippet,
         source: HitSource::Message { entry_id, seq: placed.seq, role: stored.role.as_str() },
+        mark: withdrawn_mark::find_mark(session, history, placed.seq)?,
     })
 }
 
@@ -214,6 +221,7 @@ fn read_summary_rows(
                 earliest_at: record.earliest_at,
                 latest_at: record.latest_at,
             },
+            mark: None,
         });
     }
     Ok(rows)

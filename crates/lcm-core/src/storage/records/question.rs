@@ -9,7 +9,10 @@ use alloc::{string::String, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
-use crate::storage::{codec::SoundRecord, keys::ConversationKeys, record_key::RecordKey, summary};
+use crate::storage::{
+    codec::SoundRecord, keys::ConversationKeys, record_key::RecordKey, summary,
+    withdrawn_mark::WithdrawnMark,
+};
 use lcm_text::{
     base::{int, json::JsonWriter, time},
     types::api::Timestamp,
@@ -88,6 +91,9 @@ pub(crate) struct EvidencePassage {
     pub(crate) offset: u64,
     /// Most tokens of the passage.
     pub(crate) tokens_max: u32,
+    /// Why the message is withdrawn, as the model was told; `None`: it stands, or the source is a
+    /// summary.
+    pub(crate) mark: Option<WithdrawnMark>,
 }
 
 /// The part of one conversation in the evidence.

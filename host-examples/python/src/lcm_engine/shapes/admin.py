@@ -5,9 +5,18 @@ from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
-from .common import ArchiveState, FocusBrief, Level, SummaryKind, SystemSlot, UsageTotals
+from .common import (
+    ArchiveState,
+    FocusBrief,
+    Level,
+    SummaryKind,
+    SystemSlot,
+    UsageTotals,
+    WithdrawnCounts,
+)
 from .compaction import Calibration, DeferredCompaction
-from .recall import Grant, StoredMessage
+from .grants import Grant
+from .recall import StoredMessage
 
 ListingKind = Literal["conversations", "deletions", "summaries", "messages", "grants"]
 """The kind of a list."""
@@ -93,6 +102,8 @@ class ConversationStatus(TypedDict):
     """Key of the family; None: the conversation has no family."""
     archived: ArchiveState | None
     """State of an archived conversation; None: not archived."""
+    withdrawn_messages: WithdrawnCounts
+    """Number of withdrawn messages by reason."""
 
 
 class DepthCount(TypedDict):

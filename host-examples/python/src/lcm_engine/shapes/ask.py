@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
-from .common import GrantCharge, ModelFailure
+from .common import GrantCharge, ModelFailure, Withdrawal
 
 AskStatus = Literal[
     "answered",
@@ -40,6 +40,8 @@ class AskResult(TypedDict):
     """Ids in the answer that the evidence contains, in the order of the answer."""
     cited_conversations: list[str]
     """Conversation of each of `cited_ids`, in the same order."""
+    withdrawn_ids: NotRequired[list[WithdrawnId]]
+    """Withdrawn messages among `cited_ids`."""
     rejected_ids: list[str]
     """Ids in the answer that the evidence does not contain."""
     source_conversations: list[str]
@@ -60,6 +62,15 @@ class AskResult(TypedDict):
     """Tokens spent of the grant; absent: the read used no grant."""
     expires_at: NotRequired[str]
     """With `busy`: time at which the other question closes; absent otherwise."""
+
+
+class WithdrawnId(TypedDict):
+    """The id of a withdrawn message."""
+
+    id: str
+    """Id of the message."""
+    withdrawn: Withdrawal
+    """Why the message is withdrawn."""
 
 
 class EvidenceShare(TypedDict):
@@ -109,6 +120,8 @@ class PlannedEvidence(TypedDict):
     """Estimated tokens of the evidence of the conversation; 0: nothing would be read."""
     ids: list[str]
     """Ids of the messages and summaries to read."""
+    withdrawn_ids: NotRequired[list[WithdrawnId]]
+    """Withdrawn messages among `ids`."""
     tokens_max: int
     """The conversation's equal share of the evidence tokens. Tokens that the
     conversation before left are added, so `tokens` can exceed the share. 0: the

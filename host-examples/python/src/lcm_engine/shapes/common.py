@@ -31,6 +31,11 @@ Trust = Literal["trusted", "untrusted"]
 user.
 """
 
+Withdrawal = Literal["set-aside", "revision"]
+"""Why a message is withdrawn: a later list of the host went another way (`set-aside`),
+or the message is another form of a message that stands (`revision`).
+"""
+
 SummaryKind = Literal["leaf", "condensed"]
 """A `leaf` summarises messages, a `condensed` summary summarises summaries."""
 
@@ -185,6 +190,15 @@ class SystemSlot(TypedDict):
     """Estimated tokens of the newest version."""
     versions: int
     """Number of stored versions."""
+
+
+class WithdrawnCounts(TypedDict):
+    """Withdrawn messages of a conversation, less those that a new session withdrew."""
+
+    set_aside: int
+    """Messages that were set aside."""
+    revisions: int
+    """Other forms of messages that stand."""
 
 
 class UsageTotals(TypedDict):

@@ -21,12 +21,16 @@ use crate::{
         score,
         text_query::TextQuery,
     },
-    storage::store_session::StoreSession,
+    storage::{store_session::StoreSession, withdrawn_mark},
 };
 use lcm_text::{
     base::{error::Result, int, sort},
     types::api::Timestamp,
 };
+
+/// Part of its score that a withdrawn message loses: a quarter. Forms of one message differ in
+/// length, and the shorter has the greater score by up to so much.
+const WITHDRAWN_LOSS: u64 = 4;
 
 /// Best hits of one corpus of one conversation, in the order of the query.
 pub(super) type RankedHits = Vec<GrepHit>;
@@ -122,6 +126,14 @@ fn find_best_hits(
         let (mut documents, mut scores) = (covered.iter(), covered.iter());
         ranked.documents.retain(|_| documents.next().is_some_and(|is_covered| *is_covered));
         ranked.scores.retain(|_| scores.next().is_some_and(|is_covered| *is_covered));
+    }
+    if part.corpus == Corpus::Messages && !ranked.documents.is_empty() {
+        let withdrawals = withdrawn_mark::read_withdrawals(session, &history)?;
+        for (document, score) in ranked.documents.iter().zip(&mut ranked.scores) {
+            if withdrawals.reason_of(*document).is_some() {
+                *score -= *score / WITHDRAWN_LOSS;
+            }
+        }
     }
     let best = select_best(session, context, part, index, &ranked)?;
     let mut documents: Vec<u64> = best.iter().map(|(_, document)| *document).collect();

@@ -31,6 +31,7 @@ use crate::{
     },
     storage::{
         codec, history::MessageHistory, payload_text, records::grants, store_session::StoreSession,
+        withdrawn_mark,
     },
 };
 use lcm_text::{
@@ -299,6 +300,7 @@ fn render_file_hit(
     w.add_number("seq", hit.placed.seq);
     passage.snippet.write(&mut w);
     w.add_text("type", "file");
+    withdrawn_mark::add_mark(session, &history, hit.placed.seq, &mut w)?;
     Ok(RenderedHit { json: w.end_object(), tokens: tokens::estimate(&passage.snippet.text) })
 }
 

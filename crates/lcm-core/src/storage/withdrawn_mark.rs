@@ -1,0 +1,170 @@
+//! Marks of withdrawn messages in answers: why a message that was found does not stand.
+//!
+//! In: the head of a conversation and the seq of a message. Out: the mark, as JSON and in the words
+//! that a model reads. The record of a conversation is read at most once in a call, and only if the
+//! head shows withdrawn messages. Not here: how messages leave the line (`crate::ingest`).
+//!
+//! Messages that a new session withdrew have no mark: they stand as they were said.
+
+use alloc::{format, rc::Rc, string::String};
+
+use serde::{Deserialize, Serialize};
+
+use crate::storage::{
+    context::ContextItem,
+    head::ConversationHead,
+    history::MessageHistory,
+    records::withdrawals::{WithdrawalReason, Withdrawals, WithdrawnRange},
+    store_session::StoreSession,
+};
+use lcm_text::base::{
+    error::Result,
+    json::{JsonFields, JsonWriter},
+};
+
+/// Name of the member of an answer that holds a mark.
+pub(crate) const WITHDRAWN: &str = "withdrawn";
+/// Name of the member with the number of withdrawn messages of a conversation.
+pub(crate) const WITHDRAWN_MESSAGES: &str = "withdrawn_messages";
+/// What a reader of a set-aside message must know.
+const SET_ASIDE_WORDS: &str = "set aside: the conversation went another way";
+/// What a reader of another form must know.
+const REVISION_WORDS: &str = "another form of a message that stands";
+
+/// Why a message is withdrawn. The store holds the index of the case, so the order must not change.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(crate) enum WithdrawnMark {
+    /// A later list of the host went another way.
+    SetAside,
+    /// The message is another form of a message in the line.
+    Revision,
+}
+
+impl WithdrawnMark {
+    /// Returns the name of the mark in an answer.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::SetAside => "set-aside",
+            Self::Revision => "revision",
+        }
+    }
+
+    /// Returns the words that tell a model what the mark means.
+    pub(crate) const fn describe(self) -> &'static str {
+        match self {
+            Self::SetAside => SET_ASIDE_WORDS,
+            Self::Revision => REVISION_WORDS,
+        }
+    }
+
+    /// Adds the words to a header, before the bracket that closes it.
+    pub(crate) fn write_in_header(self, header: &mut String) {
+        if header.pop().is_some() {
+            header.push_str(&format!(", {}]", self.describe()));
+        }
+    }
+}
+
+const MARKS: [WithdrawnMark; 2] = [WithdrawnMark::SetAside, WithdrawnMark::Revision];
+
+/// Takes the mark of a row of an answer and returns it as a note for a model; empty: the message
+/// stands.
+pub(crate) fn take_note(fields: &mut JsonFields<'_>) -> String {
+    let name = fields.take_optional_text(WITHDRAWN).unwrap_or_default();
+    let mark = MARKS.iter().find(|mark| mark.as_str() == name);
+    mark.map_or_else(String::new, |mark| format!(" ({})", mark.describe()))
+}
+
+/// Returns the mark that [`WithdrawnMark::write_in_header`] wrote; `None`: none.
+pub(crate) fn find_in_header(header: &str) -> Option<WithdrawnMark> {
+    MARKS.into_iter().find(|mark| header.ends_with(&format!(", {}]", mark.describe())))
+}
+
+impl From<WithdrawalReason> for WithdrawnMark {
+    fn from(reason: WithdrawalReason) -> Self {
+        match reason {
+            WithdrawalReason::SetAside { .. } => Self::SetAside,
+            WithdrawalReason::Revision => Self::Revision,
+        }
+    }
+}
+
+/// Returns whether messages of a conversation may be withdrawn: the ledger counts their tokens, and
+/// messages without tokens are withdrawn items of the context.
+fn has_withdrawn(head: &ConversationHead) -> bool {
+    let is_withdrawn = |item: &ContextItem| matches!(item, ContextItem::Withdrawn { .. });
+    head.ledger.withdrawn_tokens > 0 || head.context.inline_items().iter().any(is_withdrawn)
+}
+
+/// Returns the withdrawn messages of a conversation, from the first read of the call; without a
+/// read, none, if the head shows none.
+///
+/// # Errors
+///
+/// `corrupt`: the record is damaged; `unsupported`: it has a newer format; errors of the store.
+pub(crate) fn read_withdrawals(
+    session: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+) -> Result<Rc<Withdrawals>> {
+    if !has_withdrawn(history.head) {
+        return Ok(Rc::default());
+    }
+    let key = Withdrawals::key(history.keys);
+    if let Some(known) = session.find_withdrawals(key.name()) {
+        return Ok(known);
+    }
+    let read = Rc::new(session.read_record(&key)?.unwrap_or_default());
+    session.keep_withdrawals(key.name(), &read);
+    Ok(read)
+}
+
+/// Returns the mark of a message; `None`: the message stands.
+///
+/// # Errors
+///
+/// Those of [`read_withdrawals`].
+pub(crate) fn find_mark(
+    session: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    seq: u64,
+) -> Result<Option<WithdrawnMark>> {
+    Ok(read_withdrawals(session, history)?.reason_of(seq).map(WithdrawnMark::from))
+}
+
+/// Adds the mark of a message to a row of an answer, as its last member; a message that stands has
+/// no such member.
+///
+/// # Errors
+///
+/// Those of [`read_withdrawals`].
+pub(crate) fn add_mark(
+    session: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    seq: u64,
+    row: &mut JsonWriter,
+) -> Result<()> {
+    if let Some(mark) = find_mark(session, history, seq)? {
+        row.add_text(WITHDRAWN, mark.as_str());
+    }
+    Ok(())
+}
+
+/// Counts the withdrawn messages of a conversation by reason, as JSON.
+///
+/// # Errors
+///
+/// Those of [`read_withdrawals`].
+pub(crate) fn count_withdrawn(
+    session: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+) -> Result<JsonWriter> {
+    let withdrawals = read_withdrawals(session, history)?;
+    let count = |mark: WithdrawnMark| -> u64 {
+        let of_mark = |range: &&WithdrawnRange| WithdrawnMark::from(range.reason) == mark;
+        withdrawals.ranges.iter().filter(of_mark).map(WithdrawnRange::count).sum()
+    };
+    let mut counts = JsonWriter::new_object();
+    counts.add_number("revisions", count(WithdrawnMark::Revision));
+    counts.add_number("set_aside", count(WithdrawnMark::SetAside));
+    Ok(counts)
+}
