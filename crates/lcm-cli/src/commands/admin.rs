@@ -112,6 +112,11 @@ fn status_for_people(status: &Value) -> String {
     if let Some(count) = status.get("provisional").filter(|count| **count != json!(0)) {
         say("provisional", format!("{} summaries, to be made again", plain(count)));
     }
+    let withdrawn = status.get("withdrawn_messages").and_then(Value::as_object);
+    if let Some(counts) = withdrawn.filter(|counts| counts.values().any(|count| *count != json!(0)))
+    {
+        say("withdrawn", pairs(counts));
+    }
     for row in status.get("calibrations").and_then(Value::as_array).into_iter().flatten() {
         let (factor, reports) = (field(row, "factor_permille"), field(row, "reports"));
         say(

@@ -3,7 +3,7 @@
 //! In: a question and the models of `--llm`. Out: the answer and the ids that it cites, or an error
 //! if the model failed or another question of the conversation is open.
 
-use lcm_host::{AskOptions, AskReport, AskStatus, Code, Error, Result};
+use lcm_host::{AskOptions, AskReport, AskStatus, Code, Error, Result, Withdrawal};
 
 use super::recall::describe_charge;
 use crate::{
@@ -82,7 +82,13 @@ fn for_people(report: &AskReport, conversation: &str) -> String {
     for (number, id) in report.cited_ids.iter().enumerate() {
         let place = report.cited_conversations.get(number).filter(|place| *place != conversation);
         let place = place.map(|place| format!("  {place}")).unwrap_or_default();
-        out.push_str(&format!("cited  {id}{place}\n"));
+        let marks = report.withdrawn_ids.as_deref().unwrap_or_default();
+        let mark = match marks.iter().find(|marked| marked.id == *id).map(|one| one.withdrawn) {
+            Some(Withdrawal::SetAside) => ", set aside",
+            Some(Withdrawal::Revision) => ", another form",
+            None => "",
+        };
+        out.push_str(&format!("cited  {id}{mark}{place}\n"));
     }
     if report.status == AskStatus::Uncited {
         out.push_str("cited  nothing; check the answer before you rely on it\n");
@@ -109,7 +115,7 @@ fn for_people(report: &AskReport, conversation: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use lcm_host::ModelFailure;
+    use lcm_host::{ModelFailure, WithdrawnId};
 
     use super::*;
 
@@ -119,6 +125,7 @@ mod tests {
             answer: None,
             cited_ids: Vec::new(),
             cited_conversations: Vec::new(),
+            withdrawn_ids: None,
             rejected_ids: Vec::new(),
             source_conversations: vec!["c".to_owned()],
             expanded_summaries: 0,
@@ -137,12 +144,16 @@ mod tests {
             answer: Some("Locker 23 [msg_1].\n".to_owned()),
             cited_ids: vec!["msg_1".to_owned(), "sum_2".to_owned()],
             cited_conversations: vec!["c".to_owned(), "d".to_owned()],
+            withdrawn_ids: Some(vec![WithdrawnId {
+                id: "msg_1".to_owned(),
+                withdrawn: Withdrawal::SetAside,
+            }]),
             rejected_ids: vec!["msg_9".to_owned()],
             source_conversations: vec!["c".to_owned(), "d".to_owned()],
             truncated: true,
             ..report(AskStatus::Answered)
         };
-        let expected = "Locker 23 [msg_1].\n\ncited  msg_1\ncited  sum_2  d\n\
+        let expected = "Locker 23 [msg_1].\n\ncited  msg_1, set aside\ncited  sum_2  d\n\
             named, but not read  msg_9\n\
             read  1,234 tokens of c, d; some sources were not read, or the answer was cut\n";
         assert_eq!(for_people(&answered, "c"), expected);

@@ -6,7 +6,7 @@
 use lcm_host::Result;
 use serde_json::{Value, json};
 
-use super::recall::{field, granted, parse};
+use super::recall::{field, granted, parse, withdrawn};
 use crate::{
     End,
     arguments::{Global, Grep},
@@ -71,7 +71,7 @@ pub(super) fn for_people(answer: &Value, named: bool) -> String {
     let mut out = String::new();
     for hit in list("matches") {
         let place = match hit.get("seq").and_then(Value::as_u64) {
-            Some(seq) => format!("#{seq} {}", field(hit, "role")),
+            Some(seq) => format!("#{seq} {}{}", field(hit, "role"), withdrawn(hit)),
             None if hit.get("type").is_some_and(|of| of == "system") => "system".to_owned(),
             None => format!("{}, depth {}", field(hit, "kind"), field(hit, "depth")),
         };
@@ -88,7 +88,10 @@ pub(super) fn for_people(answer: &Value, named: bool) -> String {
         ));
         let beside = |side: &str| -> String {
             let side = hit.get(side).and_then(Value::as_array).into_iter().flatten();
-            let line = |one| format!("      {} {}\n", field(one, "role"), field(one, "snippet"));
+            let line = |one| {
+                let (role, snippet) = (field(one, "role"), field(one, "snippet"));
+                format!("      {role}{} {snippet}\n", withdrawn(one))
+            };
             side.map(line).collect()
         };
         out.push_str(&beside("neighbours_before"));
@@ -148,15 +151,17 @@ mod tests {
                 {"type": "file", "id": "file_1", "seq": 7, "role": "tool", "created_at": "T1",
                  "snippet": "a needle", "kind": "tool-output", "line": 3, "byte": 40},
                 {"type": "message", "id": "msg_2", "seq": 2, "role": "user", "created_at": "T2",
-                 "snippet": "needle", "kind": "message",
-                 "neighbours_before": [{"id": "msg_1", "role": "user", "snippet": "said before"}],
+                 "snippet": "needle", "kind": "message", "withdrawn": "set-aside",
+                 "neighbours_before": [{"id": "msg_1", "role": "user", "snippet": "said before",
+                                        "withdrawn": "revision"}],
                  "neighbours_after": [{"id": "msg_3", "role": "assistant", "snippet": "said after"}]},
             ],
             "total": 2, "truncated": true, "notes": ["scan-limited"],
             "cursor": "file_1:900",
         });
         let expected = "file_1  #7 tool, line 3, byte 40  T1\n    a needle\n\
-            msg_2  #2 user  T2\n      user said before\n    needle\n      assistant said after\n\
+            msg_2  #2 user, set aside  T2\n      user, another form said before\n    needle\n\
+            \x20     assistant said after\n\
             the first 2 of 2 matches\n\
             note: --cursor file_1:900 continues the search\n\
             note: the search stopped before the end\n";

@@ -22,7 +22,7 @@ use crate::{
 const SHOWN_MAX: usize = 80;
 
 /// Fields of a description to show before its text, in this order.
-const DESCRIBED: [&str; 33] = [
+const DESCRIBED: [&str; 34] = [
     "id",
     "entry_id",
     "kind",
@@ -50,6 +50,7 @@ const DESCRIBED: [&str; 33] = [
     "model",
     "finish",
     "trust",
+    "withdrawn",
     "findings",
     "source_ids",
     "derived_ids",
@@ -68,6 +69,15 @@ pub(crate) fn parse(function: &str, text: &str) -> Result<Value> {
 /// Formats a field of a JSON object for people; empty if the field is absent or null.
 pub(crate) fn field(value: &Value, key: &str) -> String {
     value.get(key).filter(|field| !field.is_null()).map(plain).unwrap_or_default()
+}
+
+/// Formats why the message of a row is withdrawn, after its author; empty: the message stands.
+pub(super) fn withdrawn(row: &Value) -> &'static str {
+    match row.get("withdrawn").and_then(Value::as_str) {
+        None => "",
+        Some("revision") => ", another form",
+        Some(_) => ", set aside",
+    }
 }
 
 /// Formats the member `grant` of an answer; empty if the read used no grant.
@@ -197,9 +207,10 @@ fn expanded_for_people(expanded: &Expanded) -> Result<String> {
     for message in &expanded.messages {
         let message = parse("recall.expand", message.get())?;
         out.push_str(&format!(
-            "#{} {} {} ({} tokens)\n{}\n",
+            "#{} {}{} {} ({} tokens)\n{}\n",
             field(&message, "seq"),
             field(&message, "role"),
+            withdrawn(&message),
             field(&message, "created_at"),
             field(&message, "tokens"),
             field(&message, "raw"),
@@ -257,7 +268,7 @@ pub(crate) fn messages(global: &Global, options: &Messages) -> Result<End> {
             serde_json::from_str(&field(&message, "raw")).unwrap_or_else(|_| message.clone());
         table.row(vec![
             field(&message, "seq"),
-            field(&message, "role"),
+            field(&message, "role") + withdrawn(&message),
             field(&message, "tokens"),
             field(&message, "created_at"),
             line(&said(&raw), SHOWN_MAX),
