@@ -351,7 +351,13 @@ impl PassageSelection<'_> {
             self.take_passage(session, &history, *hit)?;
         }
         for seq in messages.into_iter().take(MESSAGES_WITH_NEIGHBOURS_MAX) {
-            for near in [seq.saturating_add(1), seq.saturating_sub(1)] {
+            // Behind a question that stands is the answer that stands, not one that was made again.
+            let line = withdrawn_mark::read_withdrawals(session, &history)?;
+            let near = match line.position_of(seq) {
+                Some(position) => [line.seq_at(position + 1), line.seq_at(position - 1)],
+                None => [seq + 1, seq - 1],
+            };
+            for near in near {
                 let is_stored = (1..=loaded.head.messages).contains(&near);
                 if is_stored && wanted.within.covers_range(call.keys, near, near) {
                     self.take_passage(session, &history, EvidenceSource::Message(near))?;
