@@ -232,11 +232,11 @@ impl Life {
         let mut ids = Vec::new();
         // A new session withdraws, too, and the head tells no reasons.
         let mut is_withdrawn = self.chats.iter().any(|chat| chat.is_changed);
-        for which in 0..CHATS.len() {
+        for (which, chat) in CHATS.into_iter().enumerate() {
             let withdrawn = self.read_withdrawn(which);
             is_withdrawn |= !withdrawn.is_empty();
             let rows = self.read(true, |engine, store, _| {
-                engine.listing(store, "messages", Some(CHATS[which]), None, 1 << 20)
+                engine.listing(store, "messages", Some(chat), None, 1 << 20)
             });
             let rows: Value = serde_json::from_str(&rows).unwrap();
             let rows = rows["items"].as_array().unwrap();

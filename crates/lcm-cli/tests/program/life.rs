@@ -99,9 +99,14 @@ fn newest_messages_are_set_aside_and_come_back() {
     let back = place.json(&["rewind", "--to", "80"]);
     assert_eq!((&back["set_aside"], &back["seq_last"]), (&json!(3), &json!(80)));
     assert_ne!(assembled(), before);
+    let shown = || place.run(&["messages", "--seq-first", "80"]).ok().out;
+    assert_eq!(shown().matches(", set aside").count(), 3, "{}", shown());
+    let counts = place.run(&["status"]).ok().out;
+    assert!(counts.contains("revisions 0, set_aside 3"), "{counts}");
     let said = place.run(&["rewind", "--to", "83"]).ok().out;
     assert!(said.contains("3 messages back; it ends with message 83"), "{said}");
     assert_eq!(assembled(), before);
+    assert!(!shown().contains("set aside"), "{}", shown());
     place.run(&["rewind", "--to", "84"]).failed(2, "invalid-input", "at most 83");
 }
 
