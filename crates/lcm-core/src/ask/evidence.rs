@@ -20,7 +20,7 @@ use crate::{
             system_slot::parse_system_id,
         },
         store_session::StoreSession,
-        summary::{self, Summary},
+        summary::{self, Summary, SummarySources},
         withdrawn_mark,
     },
 };
@@ -381,8 +381,15 @@ impl PassageSelection<'_> {
             for source in named.record.source_refs() {
                 self.take_passage(session, history, EvidenceSource::Summary(source.id))?;
             }
-            let (_, first, last) = named.seq_range();
-            for seq in (first..=last).take(NAMED_MESSAGES_MAX) {
+            let ranges = match &named.record.sources {
+                SummarySources::Messages { span, .. } => span.list_ranges(),
+                SummarySources::Summaries(_) => {
+                    let (_, first, last) = named.seq_range();
+                    alloc::vec![(first, last)]
+                }
+            };
+            let seqs = ranges.into_iter().flat_map(|(first, last)| first..=last);
+            for seq in seqs.take(NAMED_MESSAGES_MAX) {
                 if self.is_full() {
                     self.truncated = true;
                     return Ok(());

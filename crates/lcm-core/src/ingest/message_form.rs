@@ -97,9 +97,9 @@ pub(super) fn may_be_form(entry: &AlignableEntry, message: &ComparedMessage) -> 
     entry.role == message.role && !entry.is_known() && !differs
 }
 
-/// Returns whether an entry is a longer form of a message, and was stored before. `known`: the marks
-/// of all stored forms. The line keeps the first part of an answer that was summarised before it
-/// was whole.
+/// Returns whether an entry is a longer form of a message, and was stored before. `known`: the
+/// marks of all stored forms. The line keeps the first part of an answer that was summarised before
+/// it was whole.
 pub(super) fn is_stored_form(
     entry: &AlignableEntry,
     message: &ComparedMessage,

@@ -284,3 +284,38 @@ pub(super) fn read_runs(
     });
     Ok(runs.collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lcm_text::base::error::ErrorCode;
+
+    /// A run with one token for each message.
+    fn run(seq_first: u64, seq_last: u64) -> ContextItem {
+        let tokens = seq_last + 1 - seq_first;
+        ContextItem::Run(MessageRun { seq_first, seq_last, tokens_before: 0, tokens })
+    }
+
+    #[test]
+    fn parts_keep_the_withdrawn_messages_between_them() {
+        let summary = SummaryItem {
+            id: [7; 8],
+            depth: 1,
+            tokens: 1,
+            rendered_tokens: 1,
+            bytes: 1,
+            seq_first: 3,
+            seq_last: 12,
+            is_provisional: false,
+        };
+        let mut items = Vec::from([run(1, 2)]);
+        push_parts(&mut items, &summary, &[run(3, 4), run(8, 9)]).unwrap();
+        let expected = [run(1, 4), withdrawn_item(5, 7), run(8, 9), withdrawn_item(10, 12)];
+        assert_eq!(items, expected);
+        for parts in [[run(3, 5), run(5, 6)], [run(2, 3), run(4, 5)], [run(3, 4), run(9, 13)]] {
+            let error = push_parts(&mut Vec::new(), &summary, &parts).unwrap_err();
+            assert_eq!(error.code, ErrorCode::Corrupt);
+            assert!(error.message.contains("must be messages 3 to 12 in order"), "{error:?}");
+        }
+    }
+}
