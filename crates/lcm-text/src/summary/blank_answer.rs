@@ -114,7 +114,7 @@ const SENTENCES_MIN: usize = 6;
 #[must_use]
 pub fn says_nothing(answer: &str, instructions: &[&str], material: &str) -> bool {
     let words = split_words(answer);
-    if words.len() <= STOCK_WORDS_MAX && words.iter().all(is_stock_word) {
+    if words.len() <= STOCK_WORDS_MAX && words.iter().all(|word| is_stock_word(word)) {
         return true;
     }
     let end = answer.trim_end();
@@ -138,8 +138,8 @@ pub fn says_nothing(answer: &str, instructions: &[&str], material: &str) -> bool
 }
 
 /// Returns whether a word is a stock word, or a single letter or digit.
-fn is_stock_word(word: &String) -> bool {
-    word.chars().count() == 1 || STOCK_WORDS.contains(&word.as_str())
+fn is_stock_word(word: &str) -> bool {
+    word.chars().count() == 1 || STOCK_WORDS.contains(&word)
 }
 
 /// Returns whether the answer, without its sentences of stock words, is a part of an instruction,
@@ -147,7 +147,7 @@ fn is_stock_word(word: &String) -> bool {
 fn is_copy(answer: &str, instructions: &[&str], material: &str) -> bool {
     let sentences = answer.split(SENTENCE_ENDS).map(split_words);
     let sentences: Vec<Vec<String>> =
-        sentences.filter(|words| !words.iter().all(is_stock_word)).collect();
+        sentences.filter(|words| !words.iter().all(|word| is_stock_word(word))).collect();
     let told: Vec<String> = instructions.iter().map(|told| split_words(told).join(" ")).collect();
     let is_told = |words: &[String]| {
         let plain = words.join(" ");
