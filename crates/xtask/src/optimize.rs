@@ -17,10 +17,10 @@ use crate::{
     workspace::{Workspace, run, write_if_changed},
 };
 
-/// Options: flat code whose loops are found anew (half a percent); size before speed, until no pass
-/// saves more; no inlining of single callers (half a percent), but of the smallest functions (an
-/// eighth of a percent). The functions are sorted by name, because their order would depend on the
-/// path of the workspace.
+/// Options: `--flatten` and `--rereloop` rebuild the control flow (half a percent); size before
+/// speed, until no pass saves more; no inlining of single callers (half a percent), but of the
+/// smallest functions (an eighth of a percent). The functions are sorted by name, because their
+/// order would depend on the path of the workspace.
 const ARGUMENTS: [&str; 9] = [
     "--flatten",
     "--rereloop",

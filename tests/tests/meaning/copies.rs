@@ -4,7 +4,7 @@
 use lcm_text::types::api::Dialect;
 use serde_json::{Value, json};
 
-use crate::host::{Host, chat_of, long_message, text_of};
+use crate::host::{CHAT, Host, chat_of, long_message, text_of};
 
 fn texts_of(list: &[Value]) -> Vec<String> {
     list.iter().map(text_of).collect()
@@ -74,6 +74,57 @@ fn a_copy_knows_other_forms() {
     chat.push(long_message("assistant", 9));
     assert_eq!(hand_over(&mut copy, &chat), 1, "{:?}", copy.warnings);
     assert_eq!(copy.context().len(), 10);
+}
+
+/// The hits of a search by id, with their marks.
+fn find_marks(host: &mut Host, pattern: &str) -> Vec<(String, Value)> {
+    let query = json!({"pattern": pattern, "limit": 200}).to_string();
+    host.store.begin_call();
+    let found = host.engine.grep(&mut host.store, CHAT, &query, None, host.now).expect("hits");
+    let found: Value = serde_json::from_str(&found).unwrap();
+    let hits = found["matches"].as_array().unwrap().iter();
+    let mut hits: Vec<(String, Value)> = hits
+        .map(|hit| (hit["id"].as_str().unwrap().to_owned(), hit["withdrawn"].clone()))
+        .collect();
+    hits.sort_by(|left, right| left.0.cmp(&right.0));
+    hits
+}
+
+/// What was withdrawn is marked in a copy, too, also where a leaf passes over it, and so is a
+/// summary of only such messages.
+#[test]
+fn a_copy_marks_what_was_withdrawn() {
+    let words = "and the words of it are many. ".repeat(8);
+    let say = |role: &str, number: usize| {
+        let text = format!("Number {number} of this chat, {words}");
+        json!({"role": role, "content": text})
+    };
+    let chat = |numbers: std::ops::Range<usize>| -> Vec<Value> {
+        numbers.map(|number| say(["user", "assistant"][number % 2], number)).collect()
+    };
+    let (mut host, mut list) = (Host::new(), chat(0..4));
+    hand_over(&mut host, &[list.clone(), vec![say("user", 60)]].concat());
+    list.extend(chat(4..40));
+    hand_over(&mut host, &list);
+    host.compact_chat(1_200);
+    let hits = find_marks(&mut host, "number");
+    assert_eq!(hits.iter().filter(|(_, mark)| *mark == "set-aside").count(), 1, "{hits:?}");
+    assert_eq!(find_marks(&mut host.copy_chat(), "number"), hits);
+    // A summary of messages that are set aside as a whole.
+    let mut other = list[..30].to_vec();
+    other.extend(chat(70..72));
+    hand_over(&mut host, &other);
+    let hits = find_marks(&mut host, "number");
+    let is_set_aside = |(_, mark): &&(String, Value)| *mark == "set-aside";
+    let count = |prefix: &str| {
+        hits.iter().filter(is_set_aside).filter(|(id, _)| id.starts_with(prefix)).count()
+    };
+    assert_eq!(count("msg_"), 11, "{hits:?}");
+    assert!(count("sum_") > 0, "{hits:?}");
+    assert!(hits.iter().any(|(id, mark)| id.starts_with("sum_") && mark.is_null()), "{hits:?}");
+    let mut copy = host.copy_chat();
+    assert_eq!(find_marks(&mut copy, "number"), hits);
+    assert_eq!(copy.digest(), host.digest());
 }
 
 /// An import into a store that went on, or that went another way, changes no line.

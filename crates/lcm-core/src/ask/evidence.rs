@@ -424,7 +424,15 @@ impl PassageSelection<'_> {
         }
         let mark = match what {
             EvidenceSource::Message(seq) => withdrawn_mark::find_mark(session, history, seq)?,
-            EvidenceSource::Summary(_) => None,
+            EvidenceSource::Summary(id) => {
+                match session.read_record(&Summary::key(history.keys, id))? {
+                    Some(record) => {
+                        let range = (record.seq_first, record.seq_last);
+                        withdrawn_mark::find_summary_mark(session, history, range)?
+                    }
+                    None => None,
+                }
+            }
         };
         let wanted = PassageRequest { source: what, mark, offsets: self.offsets };
         let Some(whole) = passage::read_passage_source(session, history, wanted)? else {

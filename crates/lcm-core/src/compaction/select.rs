@@ -132,7 +132,7 @@ impl LeafChunker {
     pub(crate) fn push(&mut self, unit: &MessageUnit) -> [Option<LeafChunk>; 2] {
         let mut closed = [None, None];
         if let Some(chunk) = self.open
-            && (chunk.gaps == GAPS_MAX || chunk.tokens + unit.tokens > self.tokens_max)
+            && (chunk.gaps >= GAPS_MAX || chunk.tokens + unit.tokens > self.tokens_max)
             && chunk.tokens >= limits::BRIDGE_TOKENS_MAX
         {
             closed = [self.open.take(), None];

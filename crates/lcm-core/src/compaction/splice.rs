@@ -9,6 +9,7 @@ use crate::storage::{
     call::Call,
     changes::Changes,
     context::{Context, ContextItem, MessageRun},
+    fresh_tail,
     head::ConversationHead,
     history::MessageHistory,
     pack_compaction::PackCompactionInput,
@@ -139,18 +140,13 @@ impl SourceSplice {
     }
 }
 
-/// Returns the last seq whose pack may be compressed when a task is settled: the seq before the run
-/// that then ends the context, or the newest seq if no run ends it. `to` is the index after the
-/// last item of the task. The last run contains the fresh tail; older messages are read rarely.
-pub(super) fn last_compactable_seq(items: &[ContextItem], to: usize, span: SourceSpan) -> u64 {
-    match (items.last(), span) {
-        (Some(ContextItem::Run(run)), SourceSpan::Messages { seq_last, .. })
-            if to == items.len() =>
-        {
-            seq_last.min(run.seq_last)
-        }
-        (Some(ContextItem::Run(run)), _) => run.seq_first - 1,
-        (Some(item), _) => item.seq_last(),
-        (None, _) => 0,
+/// Returns the last seq whose pack may be compressed when a task is settled: the seq before the
+/// runs that then end the context, or the newest seq if no run ends it. These runs contain the
+/// fresh tail; older messages are read rarely.
+pub(super) fn last_compactable_seq(items: &[ContextItem], span: SourceSpan) -> u64 {
+    match (fresh_tail::last_raw_runs(items).last(), span) {
+        (Some(run), SourceSpan::Messages { seq_last, .. }) if seq_last >= run.seq_first => seq_last,
+        (Some(run), _) => run.seq_first - 1,
+        (None, _) => items.last().map_or(0, ContextItem::seq_last),
     }
 }

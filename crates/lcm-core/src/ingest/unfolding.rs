@@ -122,7 +122,7 @@ impl Unfolding<'_> {
             if count > UNFOLDED_MAX {
                 return Err(Error::limit_exceeded(format_args!(
                     "at most {UNFOLDED_MAX} summaries can give way to one change of the list, got \
-                     {count}; hand over the list up to the first change, then the rest"
+                     {count}; change the list from a later message on"
                 )));
             }
             self.unfold_round(session, history, &divided, &mut unfolded)?;

@@ -56,8 +56,9 @@ pub(crate) enum ContextItem {
     Run(MessageRun),
     /// A summary.
     Summary(SummaryItem),
-    /// Messages that a new session withdrew. The item keeps their place, costs no tokens and is not
-    /// rendered. Two withdrawn items are never neighbours.
+    /// Messages that are set aside, are other forms, or that a new session withdrew. The item
+    /// keeps their place, costs no tokens and is not rendered. Two withdrawn items are never
+    /// neighbours.
     Withdrawn { seq_first: u64, seq_last: u64 },
 }
 

@@ -1,4 +1,5 @@
-//! Marks of withdrawn messages in answers: why a message that was found does not stand.
+//! Marks of withdrawn messages in answers: why a message that was found does not stand. A summary
+//! of only such messages has the mark of its first one.
 //!
 //! In: the head of a conversation and the seq of a message. Out: the mark, as JSON and in the words
 //! that a model reads. The record of a conversation is read at most once in a call, and only if the
@@ -129,6 +130,23 @@ pub(crate) fn find_mark(
     seq: u64,
 ) -> Result<Option<WithdrawnMark>> {
     Ok(read_withdrawals(session, history)?.reason_of(seq).map(WithdrawnMark::from))
+}
+
+/// Returns the mark of a summary, of messages from a first to a last one; `None`: one of them is in
+/// the line.
+///
+/// # Errors
+///
+/// Those of [`read_withdrawals`].
+pub(crate) fn find_summary_mark(
+    session: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    (seq_first, seq_last): (u64, u64),
+) -> Result<Option<WithdrawnMark>> {
+    let withdrawals = read_withdrawals(session, history)?;
+    let has_line = !withdrawals.list_line_ranges(seq_first, seq_last).is_empty();
+    let reason = withdrawals.reason_of(seq_first).filter(|_| !has_line);
+    Ok(reason.map(WithdrawnMark::from))
 }
 
 /// Adds the mark of a message to a row of an answer, as its last member; a message that stands has

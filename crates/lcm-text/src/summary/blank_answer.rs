@@ -7,7 +7,7 @@
 use alloc::{string::String, vec::Vec};
 
 /// Words that say nothing of a conversation. An answer of only these words, single letters and
-/// digits says nothing.
+/// digits says nothing, however long it is.
 #[rustfmt::skip]
 const STOCK_WORDS: [&str; 95] = [
     "a", "an", "and", "answered", "anything", "as", "asked", "assistant", "available", "between",
@@ -21,8 +21,6 @@ const STOCK_WORDS: [&str; 95] = [
     "to", "todo", "took", "true", "undefined", "understood", "user", "was", "were", "will", "yes",
     "you", "your",
 ];
-/// Most words of an answer of stock words; a longer one is left to the other rules.
-const STOCK_WORDS_MAX: usize = 20;
 /// Fewest letters and digits of an answer that says something.
 const LETTERS_MIN: usize = 3;
 /// Most words of a heading without its text.
@@ -83,22 +81,29 @@ const ERRORS: [&str; 8] = [
     "try again",
     "unavailable",
 ];
-/// Beginnings of an error that does not say that it is one.
-const ERROR_STARTS: [&str; 12] = [
-    "an error occurred",
+/// Beginnings of an error that does not say that it is one; a summary may begin so, too.
+const ERROR_STARTS: [&str; 7] = [
     "bad gateway",
     "gateway timeout",
     "internal server error",
     "rate limit reached",
     "request timed out",
     "service unavailable",
-    "something went wrong",
     "too many requests",
+];
+/// Beginnings of an error that speaks to its reader.
+const ERROR_TALK: [&str; 5] = [
+    "an error occurred",
+    "something went wrong",
     "upstream connect error",
     "you exceeded your",
     "your session has expired",
 ];
-/// Most words of an apology, an offer or an error.
+/// Most words of an error that begins as a summary may.
+const ERROR_WORDS_MAX: usize = 6;
+/// Most words of an answer that begins with `error`.
+const ERROR_ANSWER_WORDS_MAX: usize = 10;
+/// Most words of an apology, an offer or an error that speaks to its reader.
 const SHORT_WORDS_MAX: usize = 40;
 /// Fewest words of a copy; shorter texts may be equal by chance.
 const COPY_WORDS_MIN: usize = 5;
@@ -114,7 +119,7 @@ const SENTENCES_MIN: usize = 6;
 #[must_use]
 pub fn says_nothing(answer: &str, instructions: &[&str], material: &str) -> bool {
     let words = split_words(answer);
-    if words.len() <= STOCK_WORDS_MAX && words.iter().all(|word| is_stock_word(word)) {
+    if words.iter().all(|word| is_stock_word(word)) {
         return true;
     }
     let end = answer.trim_end();
@@ -126,15 +131,28 @@ pub fn says_nothing(answer: &str, instructions: &[&str], material: &str) -> bool
     }
     let plain = words.join(" ");
     let has = |parts: &[&str]| parts.iter().any(|part| plain.contains(part));
-    let starts = |parts: &[&str]| parts.iter().any(|part| plain.starts_with(part));
+    let starts = |parts: &[&str]| parts.iter().any(|part| starts_with_words(&plain, part));
     if words.len() <= SHORT_WORDS_MAX {
         let is_offer = end.ends_with('?') && has(&OFFERS);
-        let is_error = (plain.starts_with("error") && has(&ERRORS)) || starts(&ERROR_STARTS);
-        if starts(&APOLOGIES) || is_offer || is_error {
+        if starts(&APOLOGIES) || is_offer || starts(&ERROR_TALK) {
             return true;
         }
     }
+    let is_named_error = starts(&["error"]) && has(&ERRORS);
+    if (is_named_error && words.len() <= ERROR_ANSWER_WORDS_MAX)
+        || (starts(&ERROR_STARTS) && words.len() <= ERROR_WORDS_MAX)
+    {
+        return true;
+    }
     is_copy(answer, instructions, material) || repeats_sentences(answer)
+}
+
+/// Returns whether a text begins with words; the last one ends there, unless its script has no
+/// spaces.
+fn starts_with_words(plain: &str, words: &str) -> bool {
+    let is_spaced = words.ends_with(|c: char| c.is_ascii_alphabetic());
+    let rest = plain.strip_prefix(words);
+    rest.is_some_and(|rest| !is_spaced || rest.is_empty() || rest.starts_with(' '))
 }
 
 /// Returns whether a word is a stock word, or a single letter or digit.
@@ -248,6 +266,11 @@ mod tests {
             "Der Parser ist eine eigene Crate.",
             "The user asked whether the tests pass. What would fix the release is open?",
             "Tests pass.",
+            "Internal server error on /login came from a null session; fixed in auth.rs.",
+            "Request timed out in CI; raised to 30 s.",
+            "Error handling: the client retries after a timeout of 3 s, then gives up.",
+            "Unfortunately it failed on Windows; the fix waits for review.",
+            "As an airline, they want the price in euros.",
             "Open:\n- publish the crate, with a line in:",
             "summary 1 sssssssssssssssssss",
             "Ab. Bc. Cd. De. Ef. Fg. Gh. Hi there. Ab. Bc. Cd. De.",

@@ -261,7 +261,8 @@ pub(super) fn store_context(
     }
     if replaces {
         let history = MessageHistory::new(call, &loaded.head);
-        let withdrawn_tokens = sum_withdrawn(session, &history, &new)?;
+        let standing = if takes { &withdrawals } else { &stored };
+        let withdrawn_tokens = sum_withdrawn(session, &history, (&new, standing))?;
         let revision = loaded.head.revision + 1;
         let (context, nodes) =
             loaded.head.context.replace_items(keys, revision, &old, 0..old.len(), &new)?;
@@ -288,17 +289,23 @@ pub(super) fn store_context(
     Ok(replaces && !created)
 }
 
-/// Sums the tokens of the withdrawn items.
+/// Sums the tokens of the withdrawn items, and of the withdrawn messages that summaries pass over.
 fn sum_withdrawn(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
-    items: &[ContextItem],
+    (items, withdrawals): (&[ContextItem], &Withdrawals),
 ) -> Result<u64> {
     let mut sum = 0;
     for item in items {
-        if let ContextItem::Withdrawn { seq_first, seq_last } = *item {
-            let before = tokens_before(session, history, seq_first)?;
-            sum += tokens_through(session, history, seq_last)?.saturating_sub(before);
+        let (first, last) = (item.seq_first(), item.seq_last());
+        let ranges = match item {
+            ContextItem::Run(_) => Vec::new(),
+            ContextItem::Summary(_) => withdrawals.list_withdrawn_ranges(first, last),
+            ContextItem::Withdrawn { .. } => Vec::from([(first, last)]),
+        };
+        for (first, last) in ranges {
+            let before = tokens_before(session, history, first)?;
+            sum += tokens_through(session, history, last)?.saturating_sub(before);
         }
     }
     Ok(sum)

@@ -63,7 +63,7 @@ impl TaskSettlement<'_> {
         };
         // Reads the sources together with the packs that this commit may compress. Messages that no
         // search segment covers are not compressed, because an append reads their packs.
-        let until = last_compactable_seq(&items, to, self.task.span).min(head.indexed.messages);
+        let until = last_compactable_seq(&items, self.task.span).min(head.indexed.messages);
         let mut wanted = pack_compaction::list_pack_keys(session, &history, until)?;
         let sources = items.get(from..to).unwrap_or(&[]);
         match self.task.span {

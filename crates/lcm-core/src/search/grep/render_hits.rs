@@ -221,7 +221,11 @@ fn read_summary_rows(
                 earliest_at: record.earliest_at,
                 latest_at: record.latest_at,
             },
-            mark: None,
+            mark: withdrawn_mark::find_summary_mark(
+                session,
+                &conversation.message_history(),
+                (record.seq_first, record.seq_last),
+            )?,
         });
     }
     Ok(rows)

@@ -2,7 +2,7 @@
 //!
 //! In: ranges of messages that an append sets aside or stores as another form of a message. Out:
 //! the ranges, which alignment leaves out. The context has withdrawn items for the same messages
-//! until a condensed summary takes their place; this record stays.
+//! until a summary of the messages around them takes their place; this record stays.
 //!
 //! The set-aside ranges are a tree: each names the message that it followed. So a list that goes
 //! back is compared with the ranges that followed its last message, and with no other. A list that
@@ -292,6 +292,14 @@ impl Withdrawals {
         out
     }
 
+    /// Lists the parts of `[seq_first, seq_last]` that are not in the line, ascending.
+    pub(crate) fn list_withdrawn_ranges(&self, seq_first: u64, seq_last: u64) -> Vec<(u64, u64)> {
+        let start = self.ranges.partition_point(|range| range.seq_last < seq_first);
+        let ranges = self.ranges.iter().skip(start);
+        let ranges = ranges.take_while(|range| range.seq_first <= seq_last);
+        ranges.map(|it| (it.seq_first.max(seq_first), it.seq_last.min(seq_last))).collect()
+    }
+
     /// Adds a range of messages of the line, joined with revisions before it.
     fn add_range(&mut self, range: WithdrawnRange) -> Result<()> {
         let place = self.ranges.partition_point(|known| known.seq_last < range.seq_first);
@@ -376,6 +384,10 @@ mod tests {
                     (*seq, Some(position))
                 );
             }
+            let withdrawn = record.list_withdrawn_ranges(first, last.min(60));
+            let withdrawn: Vec<u64> = withdrawn.iter().flat_map(|it| it.0..=it.1).collect();
+            let wanted = (first..=last.min(60)).filter(|seq| !live(&flags, *seq));
+            assert_eq!(withdrawn, wanted.collect::<Vec<u64>>());
             for seq in 1..=60 {
                 let through = line.iter().filter(|other| **other <= seq).count();
                 assert_eq!(record.count_through(seq), int::to_u64(through));
