@@ -151,3 +151,37 @@ fn withdrawn_messages_end_no_leaf() {
         copy.ensure_sound();
     }
 }
+
+/// A host without ids that adds a reminder to the newest question from the first turn on, with its
+/// whole list or a window of it: each question is stored once, and once more without its reminder.
+#[test]
+fn reminders_from_the_first_question_on_double_nothing() {
+    let remind = |message: &Value| {
+        let text = format!("{} <reminder>\nBe brief.\n</reminder>", text_of(message));
+        json!({"role": message["role"], "content": text})
+    };
+    for window in [usize::MAX, 6, 7, 13, 20] {
+        let (mut host, mut list) = (Host::new(), Vec::new());
+        for turn in 0..30 {
+            list.push(long_message("user", 2 * turn));
+            for answers in 0..2 {
+                if answers == 1 {
+                    list.push(long_message("assistant", 2 * turn + 1));
+                }
+                let mut handed = list[list.len().saturating_sub(window)..].to_vec();
+                if answers == 0 {
+                    let newest = handed.last_mut().unwrap();
+                    *newest = remind(newest);
+                }
+                host.append(Dialect::OpenaiChat, &handed);
+            }
+        }
+        let wanted: Vec<String> = list
+            .iter()
+            .map(|said| if said["role"] == "user" { text_of(&remind(said)) } else { text_of(said) })
+            .collect();
+        assert_eq!(host.context(), wanted, "{window} {:?}", host.warnings);
+        assert_eq!(host.stored().len(), 90, "{window} {:?}", host.warnings);
+        host.ensure_sound();
+    }
+}

@@ -426,10 +426,7 @@ impl PassageSelection<'_> {
             EvidenceSource::Message(seq) => withdrawn_mark::find_mark(session, history, seq)?,
             EvidenceSource::Summary(id) => {
                 match session.read_record(&Summary::key(history.keys, id))? {
-                    Some(record) => {
-                        let range = (record.seq_first, record.seq_last);
-                        withdrawn_mark::find_summary_mark(session, history, range)?
-                    }
+                    Some(record) => withdrawn_mark::find_summary_mark(session, history, &record)?,
                     None => None,
                 }
             }

@@ -169,6 +169,9 @@ impl LineComparison<'_, '_> {
                 anchor_alignment::align_entries(session, self.line, self.entries, self.has_id)?;
         } else {
             self.find_runs(session, &mut diff)?;
+            if diff.found_by == "none" {
+                self.find_through_forms(session, &mut diff)?;
+            }
         }
         if diff.found_by != "none" {
             self.align_gaps(session, &mut diff)?;
@@ -237,6 +240,82 @@ impl LineComparison<'_, '_> {
             diff.has_short_beginning = true;
         }
         false
+    }
+
+    /// Finds a list that runs cannot prove, because some of its messages are stored in a form that
+    /// holds more: a first question that was stored with a block of the host, or a window of such
+    /// questions that ends with the newest messages.
+    fn find_through_forms(
+        &self,
+        session: &mut StoreSession<'_>,
+        diff: &mut LineDiff,
+    ) -> Result<()> {
+        if self.entries.len() < 2 {
+            return Ok(());
+        }
+        let starts: Vec<u64> = self.line.list_starts().into_iter().chain([1]).collect();
+        for position in starts {
+            if self.is_held_form(session, 0, position)?
+                && self.goes_on_after(session, 0, position)?
+            {
+                diff.found_by = "prefix";
+                diff.add_form(0, position);
+                return Ok(());
+            }
+        }
+        let newest = self.line.count_messages();
+        for end in (2..=self.entries.len()).rev() {
+            let Some(forms) = self.match_window(session, end)? else { continue };
+            diff.found_by = "alignment";
+            let (length, position_first) = (end, newest + 1 - int::to_u64(end));
+            diff.add_run(&AlignedRun { length, position_first, ..AlignedRun::default() });
+            diff.other_forms.extend(forms);
+            return Ok(());
+        }
+        Ok(())
+    }
+
+    /// Matches the first `end` entries with the newest messages, and returns those that are other
+    /// forms. `None`: one of them is another message, none is another form, or too few are anchors.
+    fn match_window(
+        &self,
+        session: &mut StoreSession<'_>,
+        end: usize,
+    ) -> Result<Option<Vec<usize>>> {
+        let newest = self.line.count_messages();
+        let (mut anchors, mut forms) = (0, Vec::new());
+        for (index, entry) in self.entries.iter().enumerate().take(end).rev() {
+            let position = newest.saturating_sub(int::to_u64(end - 1 - index));
+            if position == 0 {
+                return Ok(None);
+            }
+            let stored = self.line.read_stored(session, &[self.line.seq_at(position)])?;
+            let Some(message) = stored.first() else { return Ok(None) };
+            if !message.is_entry(position, entry) {
+                if !self.is_held_form(session, index, position)? {
+                    return Ok(None);
+                }
+                forms.push(index);
+            }
+            anchors += usize::from(entry.is_anchor());
+        }
+        Ok(Some(forms).filter(|forms| anchors >= INSIDE_ANCHORS_MIN && !forms.is_empty()))
+    }
+
+    /// Returns whether the message at a position is an entry of a person with a block of the host.
+    fn is_held_form(
+        &self,
+        session: &mut StoreSession<'_>,
+        index: usize,
+        position: u64,
+    ) -> Result<bool> {
+        let stored = self.line.read_stored(session, &[self.line.seq_at(position)])?;
+        let pair = self.entries.get(index).zip(stored.first());
+        Ok(pair.is_some_and(|(entry, message)| {
+            entry.role == Role::User
+                && compare_forms(entry, (self.text_of)(index).as_deref(), message)
+                    == Some(MessageForm::Other)
+        }))
     }
 
     /// Finds runs at the beginning and the end of list and line.

@@ -7,7 +7,7 @@
 //!
 //! Messages that a new session withdrew have no mark: they stand as they were said.
 
-use alloc::{format, rc::Rc, string::String};
+use alloc::{format, rc::Rc, string::String, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +17,7 @@ use crate::storage::{
     history::MessageHistory,
     records::withdrawals::{WithdrawalReason, Withdrawals, WithdrawnRange},
     store_session::StoreSession,
+    summary::{Summary, SummarySources},
 };
 use lcm_text::base::{
     error::Result,
@@ -132,8 +133,8 @@ pub(crate) fn find_mark(
     Ok(read_withdrawals(session, history)?.reason_of(seq).map(WithdrawnMark::from))
 }
 
-/// Returns the mark of a summary, of messages from a first to a last one; `None`: one of them is in
-/// the line.
+/// Returns the mark of a summary; `None`: one of its messages is in the line. Of a condensed
+/// summary, all messages from its first to its last one count.
 ///
 /// # Errors
 ///
@@ -141,12 +142,17 @@ pub(crate) fn find_mark(
 pub(crate) fn find_summary_mark(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
-    (seq_first, seq_last): (u64, u64),
+    record: &Summary,
 ) -> Result<Option<WithdrawnMark>> {
     let withdrawals = read_withdrawals(session, history)?;
-    let has_line = !withdrawals.list_line_ranges(seq_first, seq_last).is_empty();
-    let reason = withdrawals.reason_of(seq_first).filter(|_| !has_line);
-    Ok(reason.map(WithdrawnMark::from))
+    let ranges = match &record.sources {
+        SummarySources::Messages { span, .. } => span.list_ranges(),
+        SummarySources::Summaries(_) => Vec::from([(record.seq_first, record.seq_last)]),
+    };
+    let is_in_line =
+        |(first, last): &(u64, u64)| !withdrawals.list_line_ranges(*first, *last).is_empty();
+    let reason = withdrawals.reason_of(record.seq_first);
+    Ok(reason.filter(|_| !ranges.iter().any(is_in_line)).map(WithdrawnMark::from))
 }
 
 /// Adds the mark of a message to a row of an answer, as its last member; a message that stands has

@@ -224,7 +224,7 @@ fn read_summary_rows(
             mark: withdrawn_mark::find_summary_mark(
                 session,
                 &conversation.message_history(),
-                (record.seq_first, record.seq_last),
+                &record,
             )?,
         });
     }
