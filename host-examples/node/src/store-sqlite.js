@@ -85,23 +85,28 @@ function create(database) {
 const PATIENCE_MS = 5_000;
 const LOOK_MS = 2;
 
+/** Does `work` until the file is not locked, at most for `PATIENCE_MS`. */
+function repeatWhileLocked(work) {
+  const until = performance.now() + PATIENCE_MS;
+  for (;;) {
+    try {
+      work();
+      return;
+    } catch (thrown) {
+      const isLocked = [SQLITE_BUSY, SQLITE_LOCKED].includes(primaryCode(thrown));
+      if (!isLocked || performance.now() > until) throw thrown;
+    }
+  }
+}
+
 /**
  * Begins a write. SQLite waits up to 100 ms between two attempts to lock, and a writer without
  * pauses would win each time; so this function attempts to lock more often.
  */
 function beginWriting(database) {
-  const until = performance.now() + PATIENCE_MS;
   database.exec(`PRAGMA busy_timeout = ${LOOK_MS}`);
   try {
-    for (;;) {
-      try {
-        database.exec("BEGIN IMMEDIATE");
-        return;
-      } catch (thrown) {
-        const isLocked = [SQLITE_BUSY, SQLITE_LOCKED].includes(primaryCode(thrown));
-        if (!isLocked || performance.now() > until) throw thrown;
-      }
-    }
+    repeatWhileLocked(() => database.exec("BEGIN IMMEDIATE"));
   } finally {
     database.exec(`PRAGMA busy_timeout = ${PATIENCE_MS}`);
   }
@@ -111,7 +116,8 @@ function prepareFile(database, path) {
   database.exec(`PRAGMA busy_timeout = ${PATIENCE_MS}`);
   if (isEmpty(database)) create(database);
   checkFile(database, path);
-  database.exec("PRAGMA journal_mode = WAL");
+  // SQLite does not wait where two connections change the journal of a new file at a time.
+  repeatWhileLocked(() => database.exec("PRAGMA journal_mode = WAL"));
   database.exec("PRAGMA synchronous = FULL");
   database.exec("PRAGMA cache_size = -32000");
 }
