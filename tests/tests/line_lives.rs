@@ -631,7 +631,7 @@ impl Life {
         }
     }
 
-    fn lead(mut self) -> Result<Figures, String> {
+    fn lead_life(mut self) -> Result<Figures, String> {
         let result = self.run();
         result.map_err(|error| format!("{error}\n{}", self.log.join("\n")))?;
         Ok(self.compaction.map(|compaction| compaction.figures).unwrap_or_default())
@@ -654,7 +654,7 @@ impl Life {
             if self.random.chance(40) {
                 self.copy_store()?;
             }
-            self.compact()?;
+            self.compact_line()?;
             self.act(which);
             self.hand_over(which)?;
             if self.random.chance(150) {
@@ -670,15 +670,15 @@ impl Life {
 fn lists_are_stored_once_and_live() {
     if let Ok(seed) = env::var("LCM_SEED") {
         let seed: u64 = seed.parse().expect("a number");
-        let figures = Life::new(seed).lead().unwrap_or_else(|error| panic!("{error}"));
+        let figures = Life::new(seed).lead_life().unwrap_or_else(|error| panic!("{error}"));
         println!("{figures:?}");
         return;
     }
     let seeds = env::var("LCM_SEEDS").map_or(SEEDS, |seeds| seeds.parse().expect("a number"));
     let (mut failures, mut figures) = (Vec::new(), Figures::default());
     for seed in 1..=seeds {
-        match Life::new(seed).lead() {
-            Ok(of_life) => figures.add(of_life),
+        match Life::new(seed).lead_life() {
+            Ok(of_life) => figures.add_figures(of_life),
             Err(error) => failures.push((seed, error)),
         }
     }
@@ -703,7 +703,7 @@ fn a_message_that_a_summary_loses_is_missed() {
     let errors = (1..=40).filter_map(|seed| {
         let mut life = Life::new(seed);
         life.compaction.as_mut()?.is_planted = true;
-        life.lead().err()
+        life.lead_life().err()
     });
     let errors: Vec<String> = errors.collect();
     let has = |text: &str| errors.iter().any(|error| error.contains(text));

@@ -113,7 +113,7 @@ fn every_form_of_a_list_is_recognised() {
         let stubs = stored.iter().filter(|one| one["content"] == "[old output removed]").count();
         assert_eq!(stored.len() - stubs, said.len(), "{name}: {:?}", host.warnings);
         assert!(stubs <= TURNS, "{name}: {stubs} stubs");
-        let context = host.context();
+        let context = host.context_texts();
         assert_eq!(context.len(), said.len(), "{name}: {:?} {context:#?}", host.warnings);
         host.ensure_sound();
     }
@@ -191,7 +191,7 @@ fn a_branch_sets_aside_and_comes_back() {
     let receipt = host.append(Dialect::OpenaiChat, &edited);
     assert_eq!(receipt.ingested, 1, "{:?}", receipt.warnings);
     assert!(receipt.warnings[0].starts_with("set-aside: "), "{:?}", receipt.warnings);
-    assert_eq!(host.context(), edited.iter().map(text_of).collect::<Vec<_>>());
+    assert_eq!(host.context_texts(), edited.iter().map(text_of).collect::<Vec<_>>());
     edited.push(long_message("assistant", 7));
     assert_eq!(host.append(Dialect::OpenaiChat, &edited).ingested, 1);
     host.ensure_sound();
@@ -200,12 +200,12 @@ fn a_branch_sets_aside_and_comes_back() {
     back.push(long_message("user", 8));
     let receipt = host.append(Dialect::OpenaiChat, &back);
     assert_eq!(receipt.ingested, 1, "{:?}", receipt.warnings);
-    assert_eq!(host.context(), back.iter().map(text_of).collect::<Vec<_>>());
+    assert_eq!(host.context_texts(), back.iter().map(text_of).collect::<Vec<_>>());
     assert_eq!(host.stored().len(), 9);
     host.ensure_sound();
     // And once more to the other branch, without anything new.
     assert_eq!(host.append(Dialect::OpenaiChat, &edited).ingested, 0);
-    assert_eq!(host.context(), edited.iter().map(text_of).collect::<Vec<_>>());
+    assert_eq!(host.context_texts(), edited.iter().map(text_of).collect::<Vec<_>>());
     host.ensure_sound();
 }
 
@@ -227,13 +227,13 @@ fn nothing_is_set_aside_in_doubt() {
         let warning = receipt.warnings.first().cloned().unwrap_or_default();
         assert!(warning.starts_with("branch-in-doubt: ") && warning.contains(why), "{warning}");
     }
-    assert_eq!(host.context().len(), host.stored().len());
+    assert_eq!(host.context_texts().len(), host.stored().len());
     let short = |text: &str| json!({"role": "user", "content": text});
     let mut host = Host::new();
     host.append(Dialect::OpenaiChat, &[short("hi"), short("hello")]);
     let receipt = host.append(Dialect::OpenaiChat, &[short("hi"), long_message("assistant", 1)]);
     assert_eq!(receipt.ingested, 2, "{:?}", receipt.warnings);
-    assert_eq!(host.context().len(), 4);
+    assert_eq!(host.context_texts().len(), 4);
 }
 
 /// A list of one message is new, a longer list of old messages is not, and says so.
@@ -268,7 +268,7 @@ fn polls_are_never_taken_for_one() {
         whole.append(Dialect::OpenaiChat, &polls[..count]);
     }
     assert_eq!((host.stored().len(), whole.stored().len()), (24, 24));
-    assert_eq!(host.context().len(), 24);
+    assert_eq!(host.context_texts().len(), 24);
 }
 
 /// After mode `new`, a list that begins as the list before is the new one.
@@ -301,7 +301,7 @@ fn mode_new_begins_a_list_anew() {
     both.push(long_message("assistant", 10));
     let receipt = host.append(Dialect::OpenaiChat, &both);
     assert_eq!((receipt.ingested, &receipt.warnings[..]), (1, &[][..]));
-    assert_eq!(host.context().len(), 8);
+    assert_eq!(host.context_texts().len(), 8);
     host.ensure_sound();
 }
 
@@ -336,7 +336,7 @@ fn what_a_list_has_is_never_hidden() {
                 let receipt = host.append_seen(Dialect::OpenaiChat, list, seen);
                 host.seen = receipt.seq_seen;
                 assert_eq!(receipt.ingested, 0, "{with_ids} {place} {:?}", host.warnings);
-                let context = host.context();
+                let context = host.context_texts();
                 let missing: Vec<String> =
                     list.iter().map(text_of).filter(|text| !context.contains(text)).collect();
                 assert!(missing.is_empty(), "{with_ids} {place} {missing:?} {:?}", host.warnings);
@@ -358,7 +358,7 @@ fn a_streamed_answer_grows() {
     let whole = [long_message("assistant", 0), question, answer];
     let receipt = host.append_seen(Dialect::OpenaiChat, &whole, None);
     assert!(receipt.warnings[0].starts_with("revision: "), "{:?}", receipt.warnings);
-    assert_eq!(host.context(), whole.iter().map(text_of).collect::<Vec<_>>());
+    assert_eq!(host.context_texts(), whole.iter().map(text_of).collect::<Vec<_>>());
     assert_eq!(host.stored().len(), 4);
     host.ensure_sound();
 }
@@ -381,11 +381,11 @@ fn a_receipt_says_what_the_caller_saw() {
     assert_eq!(of(&mut host, &[20], Some(4)), (1, 4));
     assert_eq!(of(&mut host, &[20, 21], Some(4)), (1, 4));
     assert_eq!(of(&mut host, &[22], Some(4)), (1, 4));
-    assert_eq!(host.context().len(), 8, "nothing is set aside");
+    assert_eq!(host.context_texts().len(), 8, "nothing is set aside");
     // The first caller reads all of it, and may then leave what it read.
     assert_eq!(of(&mut host, &[10, 20, 21, 22], Some(5)), (0, 8));
     assert_eq!(of(&mut host, &[11], Some(8)), (1, 9));
-    assert_eq!(host.context().len(), 5);
+    assert_eq!(host.context_texts().len(), 5);
     host.ensure_sound();
 }
 
@@ -404,7 +404,7 @@ fn a_list_that_goes_back_twice_is_known_again() {
         host.append(Dialect::OpenaiChat, &of(names));
     }
     let wanted: Vec<String> = of(&[10, 11, 14]).iter().map(text_of).collect();
-    assert_eq!(host.context(), wanted, "{:?}", host.warnings);
+    assert_eq!(host.context_texts(), wanted, "{:?}", host.warnings);
     assert_eq!(host.stored().len(), 7);
     host.ensure_sound();
 }
@@ -425,7 +425,7 @@ fn a_result_that_was_pending_is_filled_in() {
         Dialect::OpenaiChat,
         &[long_message("user", 1), call, rows, long_message("assistant", 2)],
     );
-    assert!(host.context().contains(&"finished: twelve rows of the table".to_owned()));
-    assert!(!host.context().contains(&"pending".to_owned()), "{:?}", host.context());
+    assert!(host.context_texts().contains(&"finished: twelve rows of the table".to_owned()));
+    assert!(!host.context_texts().contains(&"pending".to_owned()), "{:?}", host.context_texts());
     host.ensure_sound();
 }

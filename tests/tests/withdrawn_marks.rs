@@ -104,7 +104,7 @@ impl Life {
         }
     }
 
-    fn say(&mut self, role: &str) -> Value {
+    fn say_message(&mut self, role: &str) -> Value {
         self.said += 1;
         let number = self.said;
         json!({"role": role, "content":
@@ -126,14 +126,14 @@ impl Life {
         self.chats[which].seq_seen = Some(receipt.expect("a receipt").seq_seen);
     }
 
-    fn call(&mut self, which: usize, verb: &str, arguments: &Value) -> Value {
+    fn call_verb(&mut self, which: usize, verb: &str, arguments: &Value) -> Value {
         self.store.begin_call();
         let (store, now) = (&mut self.store, self.now);
         let answer = self.engine.call(store, CHATS[which], verb, &arguments.to_string(), now);
         serde_json::from_str(&answer.expect("an answer")).unwrap()
     }
 
-    fn act(&mut self, which: usize) {
+    fn perform_act(&mut self, which: usize) {
         let length = self.chats[which].list.len();
         let action = if length < 4 { 0 } else { self.random.between(0, 8) };
         let before = self.chats[which].list.clone();
@@ -152,16 +152,8 @@ impl Life {
                 return;
             }
             4 => {
-                let arguments = json!({"units": 1, "dry_run": true});
-                self.store.begin_call();
-                let (store, now) = (&mut self.store, self.now);
-                let name = CHATS[which];
-                let asked = self.engine.call(store, name, "rewind", &arguments.to_string(), now);
-                // A summary may cover the newest message.
-                if asked.is_ok() {
-                    self.call(which, "rewind", &json!({"units": 1}));
-                    self.chats[which].list.pop();
-                }
+                self.call_verb(which, "rewind", &json!({"units": 1}));
+                self.chats[which].list.pop();
                 return;
             }
             5 => {
@@ -173,13 +165,13 @@ impl Life {
                 return;
             }
             6 if self.random.chance(300) => {
-                self.call(which, "new", &json!({}));
+                self.call_verb(which, "new", &json!({}));
                 self.chats[which].is_changed = true;
                 return;
             }
             _ => {}
         }
-        let turn = [self.say("user"), self.say("assistant")];
+        let turn = [self.say_message("user"), self.say_message("assistant")];
         self.chats[which].list.extend(turn);
         let list = self.chats[which].list.clone();
         if self.random.chance(300) {
@@ -227,7 +219,7 @@ impl Life {
 type Marks = BTreeMap<String, &'static str>;
 
 impl Life {
-    fn check(&mut self) {
+    fn check_marks(&mut self) {
         let mut marks = Marks::new();
         let mut ids = Vec::new();
         // A new session withdraws, too, and the head tells no reasons.
@@ -468,14 +460,14 @@ fn every_withdrawn_message_is_marked_and_no_other() {
     for seed in 1..=LIVES {
         let mut life = Life::new(seed);
         for which in 0..CHATS.len() {
-            life.act(which);
-            life.call(which, "family", &json!({"family": "birds"}));
+            life.perform_act(which);
+            life.call_verb(which, "family", &json!({"family": "birds"}));
         }
-        life.check();
+        life.check_marks();
         for _ in 0..ACTS {
             let which = life.random.between(0, 1) as usize;
-            life.act(which);
-            life.check();
+            life.perform_act(which);
+            life.check_marks();
         }
         life.seen.into_iter().for_each(|(reason, count)| *seen.entry(reason).or_default() += count);
     }

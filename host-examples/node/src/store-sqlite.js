@@ -85,7 +85,7 @@ function create(database) {
 const PATIENCE_MS = 5_000;
 const LOOK_MS = 2;
 
-/** Does `work` until the file is not locked, at most for `PATIENCE_MS`. */
+/** Repeats `work` as long as the file is locked, at most for `PATIENCE_MS`. */
 function repeatWhileLocked(work) {
   const until = performance.now() + PATIENCE_MS;
   for (;;) {
@@ -116,7 +116,7 @@ function prepareFile(database, path) {
   database.exec(`PRAGMA busy_timeout = ${PATIENCE_MS}`);
   if (isEmpty(database)) create(database);
   checkFile(database, path);
-  // SQLite does not wait where two connections change the journal of a new file at a time.
+  // SQLite itself does not wait here for a connection that writes to a new file.
   repeatWhileLocked(() => database.exec("PRAGMA journal_mode = WAL"));
   database.exec("PRAGMA synchronous = FULL");
   database.exec("PRAGMA cache_size = -32000");

@@ -1,10 +1,12 @@
 // Every built-in store keeps the contract: order, bounds, atomic guarded commits.
 
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { Worker } from "node:worker_threads";
 
 import { failedSteps } from "../../edge-worker/test/store-steps.js";
 import { MemoryStore } from "../src/store-memory.js";
@@ -18,6 +20,17 @@ before(async () => {
   folder = await mkdtemp(join(tmpdir(), "lcm-node-"));
 });
 after(() => rm(folder, { recursive: true, force: true }));
+
+/** The address of a module of SQLite. */
+async function findSqlite() {
+  try {
+    const own = import.meta.resolve("@photostructure/sqlite");
+    await import(own);
+    return own;
+  } catch {
+    return "node:sqlite";
+  }
+}
 
 let files = 0;
 const makers = {
@@ -119,9 +132,7 @@ test("a file that is no store is refused and left alone", async () => {
   const text = join(folder, "text.lcm.db");
   await writeFile(text, "this is a text file and certainly no database ".repeat(40));
   await assert.rejects(openSqliteStore(text), { name: "LcmError", code: "unsupported" });
-  const { DatabaseSync } = await import("@photostructure/sqlite").catch(
-    () => import("node:sqlite"),
-  );
+  const { DatabaseSync } = await import(await findSqlite());
   const foreign = join(folder, "foreign.lcm.db");
   const database = new DatabaseSync(foreign);
   database.exec("CREATE TABLE t (a)");
@@ -136,6 +147,27 @@ test("a file that is no store is refused and left alone", async () => {
   await assert.rejects(openSqliteStore(newer), { code: "unsupported", message: /99/ });
 });
 
+test("a new file that another thread writes is waited for", async () => {
+  const path = join(folder, "made.lcm.db");
+  (await openSqliteStore(path)).close();
+  const write = `
+    const { parentPort, workerData } = require("node:worker_threads");
+    import(workerData.sqlite).then(({ DatabaseSync }) => {
+      const database = new DatabaseSync(workerData.path);
+      database.exec("PRAGMA journal_mode = DELETE; BEGIN IMMEDIATE");
+      parentPort.postMessage("writing");
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 200);
+      database.exec("ROLLBACK");
+      database.close();
+    });`;
+  const workerData = { path, sqlite: await findSqlite() };
+  const writer = new Worker(write, { eval: true, workerData });
+  const ended = once(writer, "exit");
+  await once(writer, "message");
+  (await openSqliteStore(path)).close();
+  await ended;
+});
+
 test("a folder that does not exist is store-unavailable", async () => {
   const path = join(folder, "nowhere", "a.lcm.db");
   await assert.rejects(openSqliteStore(path), { code: "store-unavailable" });
@@ -144,9 +176,7 @@ test("a folder that does not exist is store-unavailable", async () => {
 test("the file has the marks every host checks", async () => {
   const path = join(folder, "marks.lcm.db");
   (await openSqliteStore(path)).close();
-  const { DatabaseSync } = await import("@photostructure/sqlite").catch(
-    () => import("node:sqlite"),
-  );
+  const { DatabaseSync } = await import(await findSqlite());
   const database = new DatabaseSync(path);
   const pragma = (name) => Object.values(database.prepare(`PRAGMA ${name}`).get())[0];
   assert.equal(pragma("application_id"), 0x6c636d31);

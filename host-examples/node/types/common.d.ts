@@ -178,7 +178,7 @@ export interface SystemSlot {
   versions: number;
 }
 
-/** Withdrawn messages of a conversation, less those that a new session withdrew. */
+/** Withdrawn messages of a conversation, without those that a new session withdrew. */
 export interface WithdrawnCounts {
   /** Messages that were set aside. */
   setAside: number;

@@ -82,7 +82,7 @@ impl Life {
         messages.iter().map(Value::to_string).collect()
     }
 
-    pub(crate) fn apply(
+    pub(crate) fn apply_answer(
         &mut self,
         request_id: &str,
         answer: &CompletionResult,

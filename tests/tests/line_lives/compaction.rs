@@ -41,7 +41,7 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
-    pub(crate) fn add(&mut self, other: Self) {
+    pub(crate) fn add_figures(&mut self, other: Self) {
         self.summaries += other.summaries;
         self.condensed += other.condensed;
         self.gave_way += other.gave_way;
@@ -87,7 +87,7 @@ impl Life {
     }
 
     /// Compacts, now and then, and checks the context and the store.
-    pub(crate) fn compact(&mut self) -> Result<(), String> {
+    pub(crate) fn compact_line(&mut self) -> Result<(), String> {
         let Some(compaction) = &mut self.compaction else { return Ok(()) };
         if compaction.random.chance(600) {
             return Ok(());
@@ -117,7 +117,7 @@ impl Life {
                         answer.model = "m".into();
                     }
                     let (done, settled) = (CompletionResult::Done(answer), ApplyOptions::default());
-                    let applied = self.apply(&request.id, &done, &settled)?;
+                    let applied = self.apply_answer(&request.id, &done, &settled)?;
                     self.log.push(format!("    {applied:?}"));
                     next = applied.next;
                 }

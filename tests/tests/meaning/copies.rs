@@ -30,16 +30,16 @@ fn a_copy_goes_on_with_any_branch() {
     for list in branches {
         let mut copy = host.copy_chat();
         assert_eq!(copy.digest(), host.digest());
-        assert_eq!(copy.context(), texts_of(&second));
+        assert_eq!(copy.context_texts(), texts_of(&second));
         // A host that never saw the other branch leaves it where it is.
         let mut unseen = host.copy_chat();
         assert_eq!(hand_over(&mut unseen, list), 0, "{:?}", unseen.warnings);
-        let context = unseen.context();
+        let context = unseen.context_texts();
         assert!(texts_of(list).iter().all(|text| context.contains(text)), "{:?}", unseen.warnings);
         assert!(texts_of(&second).iter().all(|text| context.contains(text)), "{context:?}");
         copy.seen = 12;
         assert_eq!(hand_over(&mut copy, list), 0, "{:?}", copy.warnings);
-        assert_eq!(copy.context(), texts_of(list), "{:?}", copy.warnings);
+        assert_eq!(copy.context_texts(), texts_of(list), "{:?}", copy.warnings);
         let mut longer = list.clone();
         longer.extend((70..72).map(|number| long_message("user", number)));
         assert_eq!(hand_over(&mut copy, &longer), 2, "{:?}", copy.warnings);
@@ -47,14 +47,14 @@ fn a_copy_goes_on_with_any_branch() {
         longer.truncate(longer.len() - 1);
         longer.push(long_message("user", 80));
         assert_eq!(hand_over(&mut copy, &longer), 1, "{:?}", copy.warnings);
-        assert_eq!(copy.context(), texts_of(&longer), "{:?}", copy.warnings);
+        assert_eq!(copy.context_texts(), texts_of(&longer), "{:?}", copy.warnings);
         // A copy of the copy, and the first branch once more.
         let mut again = copy.copy_chat();
         assert_eq!(again.digest(), copy.digest());
         hand_over(&mut again, &longer);
         for list in branches {
             assert_eq!(hand_over(&mut again, list), 0, "{:?}", again.warnings);
-            assert_eq!(again.context(), texts_of(list), "{:?}", again.warnings);
+            assert_eq!(again.context_texts(), texts_of(list), "{:?}", again.warnings);
         }
     }
 }
@@ -70,10 +70,10 @@ fn a_copy_knows_other_forms() {
     assert_eq!(hand_over(&mut host, &chat), 2, "{:?}", host.warnings);
     let mut copy = host.copy_chat();
     assert_eq!(copy.digest(), host.digest());
-    assert_eq!(copy.context(), host.context());
+    assert_eq!(copy.context_texts(), host.context_texts());
     chat.push(long_message("assistant", 9));
     assert_eq!(hand_over(&mut copy, &chat), 1, "{:?}", copy.warnings);
-    assert_eq!(copy.context().len(), 10);
+    assert_eq!(copy.context_texts().len(), 10);
 }
 
 /// The hits of a search by id, with their marks.

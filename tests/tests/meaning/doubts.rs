@@ -40,7 +40,7 @@ fn edited_after_restart(by_plan: bool) -> (Host, Vec<Value>, Vec<Value>) {
         "{:?}",
         host.warnings
     );
-    assert_eq!(host.context(), [texts_of(&chat), texts_of(&list[4..])].concat());
+    assert_eq!(host.context_texts(), [texts_of(&chat), texts_of(&list[4..])].concat());
     host.warnings.clear();
     (host, chat, list)
 }
@@ -60,7 +60,7 @@ fn later_edits_are_certain() {
                 list.extend(branch_of(number, 1));
                 assert_eq!(hand_over(&mut host, &list, by_plan), 1);
                 let wanted = [texts_of(&chat), texts_of(&list[4..])].concat();
-                assert_eq!(host.context(), wanted, "{kept} {:?}", host.warnings);
+                assert_eq!(host.context_texts(), wanted, "{kept} {:?}", host.warnings);
             }
             assert!(!host.warnings.iter().any(|it| it.contains("doubt")), "{:?}", host.warnings);
         }
@@ -99,7 +99,7 @@ fn other_forms_beside_a_fork_lead_to_the_branch() {
             hand_over(&mut host, &list, false);
             // Two messages, and the other form of one.
             assert_eq!(host.stored().len(), stored + 3, "{reminded} {:?}", host.warnings);
-            assert_eq!(host.context().len(), 16);
+            assert_eq!(host.context_texts().len(), 16);
         }
     }
 }
@@ -116,9 +116,9 @@ fn an_undo_beside_another_form_acts() {
         let (first, then) = if is_first_form { (&other, &chat) } else { (&chat, &other) };
         hand_over(&mut host, first, false);
         hand_over(&mut host, &then[..6], false);
-        assert_eq!(host.context(), texts_of(&first[..6]), "{:?}", host.warnings);
+        assert_eq!(host.context_texts(), texts_of(&first[..6]), "{:?}", host.warnings);
         hand_over(&mut host, first, false);
-        assert_eq!(host.context(), texts_of(first));
+        assert_eq!(host.context_texts(), texts_of(first));
         assert_eq!(host.stored().len(), 11);
     }
 }
@@ -129,13 +129,13 @@ fn a_rewind_ends_the_doubt() {
     for by_plan in [false, true] {
         let (mut host, chat, mut list) = edited_after_restart(by_plan);
         rewind_to(&mut host, 4);
-        assert_eq!(host.context(), texts_of(&chat[..4]));
+        assert_eq!(host.context_texts(), texts_of(&chat[..4]));
         list.extend(branch_of(64, 2));
         assert_eq!(hand_over(&mut host, &list, by_plan), 2, "{:?}", host.warnings);
-        assert_eq!(host.context(), texts_of(&list));
+        assert_eq!(host.context_texts(), texts_of(&list));
         // The first branch is there, too.
         assert_eq!(hand_over(&mut host, &chat, by_plan), 0, "{:?}", host.warnings);
-        assert_eq!(host.context(), texts_of(&chat));
+        assert_eq!(host.context_texts(), texts_of(&chat));
         assert_eq!(host.stored().len(), 16);
     }
 }
@@ -150,7 +150,7 @@ fn an_edit_before_the_doubt_is_in_doubt() {
     assert_eq!(hand_over(&mut host, &list, false), 1);
     assert!(host.warnings[0].contains("the caller had no list with"), "{:?}", host.warnings);
     let wanted = [texts_of(&chat), texts_of(&branch), texts_of(&list[2..])].concat();
-    assert_eq!(host.context(), wanted);
+    assert_eq!(host.context_texts(), wanted);
 }
 
 /// An undo that is not carried out is announced, and the list of a host that lags behind is not.
@@ -164,7 +164,7 @@ fn an_undo_in_doubt_is_announced() {
     assert!(receipt.warnings[0].starts_with("branch-in-doubt: the list ends after message 6"));
     let receipt = host.append_seen(Dialect::OpenaiChat, &chat[..6], Some(6));
     assert_eq!(receipt.warnings, Vec::<String>::new());
-    assert_eq!(host.context(), texts_of(&chat));
+    assert_eq!(host.context_texts(), texts_of(&chat));
 }
 
 /// Rewinds as a caller that says nothing of what it saw.
@@ -183,14 +183,14 @@ fn a_list_with_every_message_ends_the_doubt() {
         let mut whole = [&chat[..], &list[4..]].concat();
         whole.extend(branch_of(70, 2));
         assert_eq!(hand_over(&mut host, &whole, by_plan), 2, "{:?}", host.warnings);
-        assert_eq!(host.context(), texts_of(&whole));
+        assert_eq!(host.context_texts(), texts_of(&whole));
         let mut copy = host.copy_chat();
-        assert_eq!(copy.context(), texts_of(&whole));
+        assert_eq!(copy.context_texts(), texts_of(&whole));
         // The doubt has ended: an edit leaves everything behind it.
         whole.truncate(6);
         whole.extend(branch_of(80, 1));
         assert_eq!(hand_over(&mut host, &whole, by_plan), 1);
-        assert_eq!(host.context(), texts_of(&whole), "{:?}", host.warnings);
+        assert_eq!(host.context_texts(), texts_of(&whole), "{:?}", host.warnings);
     }
 }
 
@@ -211,7 +211,7 @@ fn a_branch_in_front_of_another_is_left_again() {
     second.extend(branch_of(64, 1));
     host.warnings.clear();
     assert_eq!(hand_over(&mut host, &second, false), 1, "{:?}", host.warnings);
-    assert_eq!(host.context(), texts_of(&second));
+    assert_eq!(host.context_texts(), texts_of(&second));
 }
 
 /// A host that undoes its own branch in doubt never sets aside what another host said.
@@ -227,7 +227,7 @@ fn the_messages_of_others_stay_after_an_undo() {
         let with = |number: usize| [&chat[..], &branch_of(number, 2)].concat();
         hand_over(&mut host, &with(30), false);
         hand_over(&mut host, &chat, false);
-        assert_eq!(host.context(), texts_of(&other), "{:?}", host.warnings);
+        assert_eq!(host.context_texts(), texts_of(&other), "{:?}", host.warnings);
         if goes_by_copy {
             let seen = host.seen;
             host = host.copy_chat();
@@ -235,7 +235,7 @@ fn the_messages_of_others_stay_after_an_undo() {
         }
         assert_eq!(hand_over(&mut host, &with(40), false), 2);
         let wanted = [texts_of(&other), texts_of(&branch_of(40, 2))].concat();
-        assert_eq!(host.context(), wanted, "{:?}", host.warnings);
+        assert_eq!(host.context_texts(), wanted, "{:?}", host.warnings);
     }
 }
 
@@ -248,7 +248,7 @@ fn a_copy_keeps_the_doubt() {
     rewind_to(&mut copy, 4);
     list.extend(branch_of(64, 1));
     assert_eq!(hand_over(&mut copy, &list, false), 1, "{:?}", copy.warnings);
-    assert_eq!(copy.context(), texts_of(&list));
+    assert_eq!(copy.context_texts(), texts_of(&list));
     assert_eq!(hand_over(&mut copy, &chat, false), 0, "{:?}", copy.warnings);
 }
 
@@ -259,7 +259,7 @@ fn an_undo_of_a_branch_in_doubt_acts_at_once() {
     let (mut host, chat, list) = edited_after_restart(false);
     assert_eq!(hand_over(&mut host, &list[..6], false), 0);
     let wanted = [texts_of(&chat), texts_of(&list[4..6])].concat();
-    assert_eq!(host.context(), wanted, "{:?}", host.warnings);
+    assert_eq!(host.context_texts(), wanted, "{:?}", host.warnings);
     let mut host = Host::new();
     for end in [2, 4, 6, 8] {
         hand_over(&mut host, &chat[..end], false);
@@ -273,5 +273,5 @@ fn an_undo_of_a_branch_in_doubt_acts_at_once() {
     list.extend(branch_of(70, 2));
     hand_over(&mut host, &list, false);
     let wanted = [texts_of(&chat[..8]), texts_of(&list[4..])].concat();
-    assert_eq!(host.context(), wanted, "{:?}", host.warnings);
+    assert_eq!(host.context_texts(), wanted, "{:?}", host.warnings);
 }

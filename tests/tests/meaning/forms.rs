@@ -46,7 +46,7 @@ fn every_form_is_stored_once_however_many_there_are() {
 fn compact_and_check(host: &mut Host) -> Vec<String> {
     host.compact_chat(900);
     host.ensure_sound();
-    host.context()
+    host.context_texts()
 }
 
 /// Messages that leave the line do not end the fresh tail: after a compaction as many messages
@@ -180,7 +180,7 @@ fn reminders_from_the_first_question_on_double_nothing() {
             .iter()
             .map(|said| if said["role"] == "user" { text_of(&remind(said)) } else { text_of(said) })
             .collect();
-        assert_eq!(host.context(), wanted, "{window} {:?}", host.warnings);
+        assert_eq!(host.context_texts(), wanted, "{window} {:?}", host.warnings);
         assert_eq!(host.stored().len(), 90, "{window} {:?}", host.warnings);
         host.ensure_sound();
     }

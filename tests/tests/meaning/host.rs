@@ -115,7 +115,7 @@ impl Host {
     }
 
     /// The texts of the context in the dialect of Chat, oldest first.
-    pub(crate) fn context(&mut self) -> Vec<String> {
+    pub(crate) fn context_texts(&mut self) -> Vec<String> {
         self.assemble_chat(Dialect::OpenaiChat, 1_000_000).iter().map(text_of).collect()
     }
 

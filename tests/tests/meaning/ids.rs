@@ -57,18 +57,18 @@ fn an_edited_message_may_keep_its_id() {
         chat.push(with_id("m4", 40));
         assert_eq!(hand_over(&mut host, &chat, by_plan), 1, "{:?}", host.warnings);
         assert!(says_taken(&host.warnings), "{:?}", host.warnings);
-        assert_eq!(host.context(), texts_of(&chat), "{:?}", host.warnings);
+        assert_eq!(host.context_texts(), texts_of(&chat), "{:?}", host.warnings);
         host.warnings.clear();
         for number in [41, 42] {
             chat.push(with_id(&format!("n{number}"), number));
             assert_eq!(hand_over(&mut host, &chat, by_plan), 1, "{:?}", host.warnings);
-            assert_eq!(host.context(), texts_of(&chat));
+            assert_eq!(host.context_texts(), texts_of(&chat));
         }
         assert!(!says_taken(&host.warnings), "{:?}", host.warnings);
         // The user goes back to the first question, and then to the second.
         for list in [&first, &chat] {
             assert_eq!(hand_over(&mut host, list, by_plan), 0, "{:?}", host.warnings);
-            assert_eq!(host.context(), texts_of(list), "{:?}", host.warnings);
+            assert_eq!(host.context_texts(), texts_of(list), "{:?}", host.warnings);
         }
         assert_eq!(host.stored().len(), 10);
         host.ensure_sound();
@@ -88,7 +88,7 @@ fn counters_may_begin_anew() {
             );
             assert_eq!(hand_over(&mut host, &chat, by_plan), 2, "{:?}", host.warnings);
         }
-        assert_eq!(host.context(), texts_of(&chat));
+        assert_eq!(host.context_texts(), texts_of(&chat));
         host.ensure_sound();
     }
     // The new session hands over its own messages only.
@@ -103,7 +103,7 @@ fn counters_may_begin_anew() {
         assert_eq!((receipt.ingested, receipt.skipped), (2, 2 * turn as u32));
     }
     let wanted = [texts_of(&old), texts_of(&session)].concat();
-    assert_eq!(host.context(), wanted);
+    assert_eq!(host.context_texts(), wanted);
     host.ensure_sound();
 }
 
@@ -125,7 +125,7 @@ fn one_id_for_every_answer_loses_none() {
         for end in (2..=40).step_by(2) {
             assert_eq!(hand_over(&mut host, &chat[..end], by_plan), 2, "{:?}", host.warnings);
         }
-        assert_eq!(host.context(), texts_of(&chat));
+        assert_eq!(host.context_texts(), texts_of(&chat));
         assert_eq!(hand_over(&mut host, &chat, by_plan), 0, "{:?}", host.warnings);
         host.ensure_sound();
     }
@@ -133,7 +133,7 @@ fn one_id_for_every_answer_loses_none() {
     for message in &chat {
         assert_eq!(append_new(&mut host, std::slice::from_ref(message)).ingested, 1);
     }
-    assert_eq!(host.context(), texts_of(&chat));
+    assert_eq!(host.context_texts(), texts_of(&chat));
     host.ensure_sound();
 }
 
@@ -146,7 +146,7 @@ fn one_call_may_repeat_an_id() {
         assert_eq!(hand_over(&mut host, &list, by_plan), 4);
         assert!(says_taken(&host.warnings));
         assert_eq!(hand_over(&mut host, &list, by_plan), 0, "{:?}", host.warnings);
-        assert_eq!(host.context(), texts_of(&list));
+        assert_eq!(host.context_texts(), texts_of(&list));
         host.ensure_sound();
     }
 }
@@ -175,7 +175,7 @@ fn repeated_ids_are_exported() {
     host.append(Dialect::OpenaiChat, &chat);
     let mut copy = host.copy_chat();
     copy.ensure_sound();
-    assert_eq!(copy.context(), texts_of(&chat));
+    assert_eq!(copy.context_texts(), texts_of(&chat));
     chat.push(with_id("m5", 20));
     copy.seen = 10;
     assert_eq!(copy.append(Dialect::OpenaiChat, &chat).ingested, 1, "{:?}", copy.warnings);
@@ -196,7 +196,7 @@ fn a_shorter_message_under_a_stored_id_is_stored() {
     chat.push(say("user", "Write the tests for the parser module", "q2"));
     chat.push(with_id("a3", 5));
     assert_eq!(host.append(Dialect::OpenaiChat, &chat).ingested, 2);
-    assert_eq!(host.context(), texts_of(&chat), "{:?}", host.warnings);
+    assert_eq!(host.context_texts(), texts_of(&chat), "{:?}", host.warnings);
     // An agent has one id for all its answers.
     let mut host = Host::new();
     for text in ["Done. All tests pass now.", "Done."] {
@@ -231,7 +231,7 @@ fn a_streamed_answer_grows_under_its_id() {
         let part = json!({"role": "assistant", "content": whole[..end], "id": "s"});
         assert_eq!(host.append(Dialect::OpenaiChat, &[part]).ingested, 1);
     }
-    assert_eq!(host.context().len(), 4, "{:?}", host.context());
-    assert_eq!(host.context()[3], whole);
+    assert_eq!(host.context_texts().len(), 4, "{:?}", host.context_texts());
+    assert_eq!(host.context_texts()[3], whole);
     host.ensure_sound();
 }

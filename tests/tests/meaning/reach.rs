@@ -74,7 +74,7 @@ fn a_window_may_keep_the_first_question() {
             host.append(Dialect::OpenaiChat, &window);
         }
         assert_eq!(host.stored().len(), list.len(), "{form} {:?}", host.warnings);
-        assert_eq!(host.context().len(), list.len(), "{form}");
+        assert_eq!(host.context_texts().len(), list.len(), "{form}");
     }
 }
 
@@ -180,7 +180,7 @@ fn a_shortened_question_is_an_edit() {
             let receipt = host.append(Dialect::OpenaiChat, &edited);
             assert_eq!(receipt.ingested, 1, "{:?}", receipt.warnings);
             let wanted: Vec<String> = edited.iter().map(text_of).collect();
-            assert_eq!(host.context(), wanted, "{is_answered} {:?}", receipt.warnings);
+            assert_eq!(host.context_texts(), wanted, "{is_answered} {:?}", receipt.warnings);
             host.ensure_sound();
         }
     }
@@ -195,7 +195,7 @@ fn a_shortened_question_is_an_edit() {
         chat.push(json!({"role": "assistant", "content": "done"}));
     }
     host.append(Dialect::OpenaiChat, &chat);
-    assert_eq!(host.context().len(), chat.len(), "{:?}", host.warnings);
+    assert_eq!(host.context_texts().len(), chat.len(), "{:?}", host.warnings);
 }
 
 /// Stubs for old results whose call ids only count calls.
@@ -219,7 +219,7 @@ fn stubs_of_counted_calls_hide_nothing() {
             list.extend((0..count).flat_map(|number| turn(number, number + 3 < count)));
             host.append(Dialect::OpenaiChat, &list);
         }
-        let context = host.context();
+        let context = host.context_texts();
         for number in 0..16 {
             let text = text_of(&turn(number, false)[1]);
             let found = context.iter().filter(|one| **one == text).count();
@@ -240,7 +240,7 @@ fn an_undo_acts_at_once() {
     for count in [4, 8, 6, 4] {
         let receipt = host.append(Dialect::OpenaiChat, &chat[..count]);
         assert_eq!(receipt.ingested, 0, "{:?}", receipt.warnings);
-        assert_eq!(host.context().len(), count, "{:?}", receipt.warnings);
+        assert_eq!(host.context_texts().len(), count, "{:?}", receipt.warnings);
         host.ensure_sound();
     }
     // Not by a caller that did not see all, and not by a window.
@@ -248,7 +248,12 @@ fn an_undo_acts_at_once() {
     for (list, seen) in [(&chat[..4], None), (&chat[..4], Some(6)), (&chat[2..6], Some(host.seen))]
     {
         let receipt = host.append_seen(Dialect::OpenaiChat, list, seen);
-        assert_eq!((receipt.ingested, host.context().len()), (0, 8), "{:?}", receipt.warnings);
+        assert_eq!(
+            (receipt.ingested, host.context_texts().len()),
+            (0, 8),
+            "{:?}",
+            receipt.warnings
+        );
     }
 }
 
@@ -269,7 +274,7 @@ fn a_window_leads_back_to_its_branch() {
         let receipt = host.append(Dialect::OpenaiChat, &list[list.len() - 4..]);
         assert_eq!(receipt.ingested, 1, "{:?}", receipt.warnings);
         let wanted: Vec<String> = list.iter().map(text_of).collect();
-        assert_eq!(host.context(), wanted, "{:?}", receipt.warnings);
+        assert_eq!(host.context_texts(), wanted, "{:?}", receipt.warnings);
         host.ensure_sound();
     }
     ensure_once(&mut host, "windows");
@@ -305,18 +310,18 @@ fn a_rewind_sets_aside_by_name() {
     let popped = rewind(&mut host, json!({"units": 1})).expect("an answer");
     assert_eq!((&popped["set_aside"], &popped["seq_last"]), (&json!(2), &json!(4)));
     assert_eq!(popped["messages"], json!(chat[4..]));
-    assert_eq!(host.context().len(), 4);
+    assert_eq!(host.context_texts().len(), 4);
     host.ensure_sound();
     let list = [&chat[..4], &[long_message("user", 9)]].concat();
     assert_eq!(host.append(Dialect::OpenaiChat, &list).ingested, 1);
     // Back to the result that was set aside; what took its place is set aside in turn.
     let back = rewind(&mut host, json!({"to": 6, "seq_seen": 7})).expect("an answer");
     assert_eq!((&back["set_aside"], &back["restored"]), (&json!(1), &json!(2)));
-    assert_eq!(host.context(), chat.iter().map(text_of).collect::<Vec<_>>());
+    assert_eq!(host.context_texts(), chat.iter().map(text_of).collect::<Vec<_>>());
     let nothing = rewind(&mut host, json!({"to": 6})).expect("an answer");
     assert_eq!(nothing["changed"], false);
     assert_eq!(host.append(Dialect::OpenaiChat, &list).ingested, 0);
-    assert_eq!(host.context().len(), 5);
+    assert_eq!(host.context_texts().len(), 5);
     for (arguments, why) in [
         (json!({}), "`to` or `units`"),
         (json!({"to": 1, "units": 1}), "not both"),
@@ -328,7 +333,7 @@ fn a_rewind_sets_aside_by_name() {
         assert!(error.message.contains(why), "{}", error.message);
     }
     assert_eq!(rewind(&mut host, json!({"units": 9})).expect("an answer")["seq_last"], 0);
-    assert_eq!(host.context().len(), 0);
+    assert_eq!(host.context_texts().len(), 0);
     host.ensure_sound();
 }
 
@@ -390,7 +395,7 @@ fn a_list_goes_back_over_many_branches() {
     path.push(long_message("user", 6_000));
     assert_eq!(host.append(Dialect::OpenaiChat, &path).ingested, 1, "{:?}", host.warnings.last());
     assert_eq!(host.stored().len(), stored + 1);
-    assert_eq!(host.context(), path.iter().map(text_of).collect::<Vec<String>>());
+    assert_eq!(host.context_texts(), path.iter().map(text_of).collect::<Vec<String>>());
     host.ensure_sound();
 }
 

@@ -6,7 +6,7 @@
 use lcm_host::Result;
 use serde_json::{Value, json};
 
-use super::recall::{field, granted, parse, withdrawn};
+use super::recall::{field, format_mark, granted, parse};
 use crate::{
     End,
     arguments::{Global, Grep},
@@ -71,7 +71,7 @@ pub(super) fn for_people(answer: &Value, named: bool) -> String {
     let mut out = String::new();
     for hit in list("matches") {
         let place = match hit.get("seq").and_then(Value::as_u64) {
-            Some(seq) => format!("#{seq} {}{}", field(hit, "role"), withdrawn(hit)),
+            Some(seq) => format!("#{seq} {}{}", field(hit, "role"), format_mark(hit)),
             None if hit.get("type").is_some_and(|of| of == "system") => "system".to_owned(),
             None => format!("{}, depth {}", field(hit, "kind"), field(hit, "depth")),
         };
@@ -90,7 +90,7 @@ pub(super) fn for_people(answer: &Value, named: bool) -> String {
             let side = hit.get(side).and_then(Value::as_array).into_iter().flatten();
             let line = |one| {
                 let (role, snippet) = (field(one, "role"), field(one, "snippet"));
-                format!("      {role}{} {snippet}\n", withdrawn(one))
+                format!("      {role}{} {snippet}\n", format_mark(one))
             };
             side.map(line).collect()
         };

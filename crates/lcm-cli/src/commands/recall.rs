@@ -72,7 +72,7 @@ pub(crate) fn field(value: &Value, key: &str) -> String {
 }
 
 /// Formats why the message of a row is withdrawn, after its author; empty: the message stands.
-pub(super) fn withdrawn(row: &Value) -> &'static str {
+pub(super) fn format_mark(row: &Value) -> &'static str {
     match row.get("withdrawn").and_then(Value::as_str) {
         None => "",
         Some("revision") => ", another form",
@@ -210,7 +210,7 @@ fn expanded_for_people(expanded: &Expanded) -> Result<String> {
             "#{} {}{} {} ({} tokens)\n{}\n",
             field(&message, "seq"),
             field(&message, "role"),
-            withdrawn(&message),
+            format_mark(&message),
             field(&message, "created_at"),
             field(&message, "tokens"),
             field(&message, "raw"),
@@ -268,7 +268,7 @@ pub(crate) fn messages(global: &Global, options: &Messages) -> Result<End> {
             serde_json::from_str(&field(&message, "raw")).unwrap_or_else(|_| message.clone());
         table.row(vec![
             field(&message, "seq"),
-            field(&message, "role") + withdrawn(&message),
+            field(&message, "role") + format_mark(&message),
             field(&message, "tokens"),
             field(&message, "created_at"),
             line(&said(&raw), SHOWN_MAX),

@@ -444,6 +444,9 @@ impl SectionExporter<'_, '_> {
     /// Returns the place of a summary, which the import cannot find by the records alone.
     fn find_place(&mut self, remakes: &RemakeRecord, record: &Summary) -> Result<SummaryPlace> {
         let (keys, id) = (self.history.keys, record.id());
+        if !remakes.has_exits() {
+            return Ok(SummaryPlace::default());
+        }
         let sources = record.source_refs().iter();
         let derived: Vec<_> = sources.map(|source| Summary::derived_key(keys, source.id)).collect();
         let derived = self.session.read_records(&derived)?;

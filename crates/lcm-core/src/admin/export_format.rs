@@ -477,9 +477,7 @@ pub(super) fn write_branches(branches: &[BranchStart]) -> JsonWriter {
 pub(super) fn write_ranges(ranges: &[WithdrawnRange]) -> JsonWriter {
     let mut rows = JsonWriter::new_array();
     for WithdrawnRange { seq_first, seq_last, reason } in ranges {
-        let mut row = JsonWriter::new_object();
-        row.add_number("seq_first", *seq_first);
-        row.add_number("seq_last", *seq_last);
+        let mut row = begin_range(*seq_first, *seq_last);
         if let WithdrawalReason::SetAside { after } = reason {
             row.add_number("after", *after);
         }
@@ -561,12 +559,16 @@ fn read_gaps(text: &str, fields: &mut JsonFields<'_>) -> Result<Vec<(u64, u64)>>
 fn write_gaps(gaps: &[(u64, u64)]) -> JsonWriter {
     let mut rows = JsonWriter::new_array();
     for (seq_first, seq_last) in gaps {
-        let mut row = JsonWriter::new_object();
-        row.add_number("seq_first", *seq_first);
-        row.add_number("seq_last", *seq_last);
-        rows.push_object(row);
+        rows.push_object(begin_range(*seq_first, *seq_last));
     }
     rows
+}
+
+fn begin_range(seq_first: u64, seq_last: u64) -> JsonWriter {
+    let mut row = JsonWriter::new_object();
+    row.add_number("seq_first", seq_first);
+    row.add_number("seq_last", seq_last);
+    row
 }
 
 fn read_exit(f: &mut JsonFields<'_>) -> Option<ContextExit> {

@@ -121,7 +121,7 @@ impl CommandContext<'_, '_> {
             if !summaries.is_empty() {
                 let (keys, head) = (self.call.keys, &mut self.loaded.head);
                 let mut remakes = RemakeRecord::read(self.session, keys, head)?;
-                remakes.add_left(ContextExit::Withdrawn, &summaries);
+                remakes.add_exits(ContextExit::Withdrawn, &summaries);
                 head.remakes = remakes.count_entries();
                 changes.write_record(&RemakeRecord::key(keys), &remakes)?;
             }

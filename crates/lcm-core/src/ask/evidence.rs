@@ -424,6 +424,11 @@ impl PassageSelection<'_> {
         }
         let mark = match what {
             EvidenceSource::Message(seq) => withdrawn_mark::find_mark(session, history, seq)?,
+            EvidenceSource::Summary(_)
+                if withdrawn_mark::read_withdrawals(session, history)?.ranges.is_empty() =>
+            {
+                None
+            }
             EvidenceSource::Summary(id) => {
                 match session.read_record(&Summary::key(history.keys, id))? {
                     Some(record) => withdrawn_mark::find_summary_mark(session, history, &record)?,

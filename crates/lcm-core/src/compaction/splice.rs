@@ -35,10 +35,10 @@ pub(crate) struct SourceSplice {
     pub(crate) gathered: GatheredSources,
     /// Packs that the commit may compress; `None`: there are too few.
     pub(super) pack_compaction: Option<PackCompactionInput>,
-    /// The record of remakes; `None`: the task is no remake.
-    pub(super) remakes: Option<RemakeRecord>,
-    /// Whether the summary may be stored already, because summaries left the context.
-    pub(super) may_be_known: bool,
+    /// The remakes, and the summaries that left the context.
+    pub(super) remakes: RemakeRecord,
+    /// Whether the task makes a provisional summary again.
+    pub(super) is_remake: bool,
     /// Hash of the newest sources of a remake, if a source was made again; else zeros.
     pub(super) changed_sources: [u8; 8],
 }
@@ -81,7 +81,7 @@ impl SourceSplice {
         changes: &mut Changes,
     ) -> Result<Context> {
         let item = ContextItem::Summary(build_summary_item(source, record));
-        if self.remakes.is_some() && !self.contains_summary(record.replaces) {
+        if self.is_remake && !self.contains_summary(record.replaces) {
             // The old summary is a source of another one, whose item stays.
             return Ok(head.context.clone());
         }

@@ -28,7 +28,7 @@ use lcm_text::{
 use super::{
     list_decision::SeenMessages,
     stored_line::{PAGE_MESSAGES, read_marks},
-    unfolding::{self, UnfoldedItems, Unfolding},
+    unfolding::{self, UnfoldedItems},
 };
 
 /// Most ranges of set-aside messages that one append brings back.
@@ -141,8 +141,7 @@ impl LineUpdate {
             }
             kept = kept.min(before);
             let after = items.get(kept..).unwrap_or(&[]);
-            let unfolding = Unfolding { change };
-            unfolded = unfolding.unfold_items(session, &history, after)?;
+            unfolded = unfolding::unfold_items(session, &history, after, change)?;
             if change.is_grown {
                 let range = (change.fork + 1, head.messages);
                 let parts = withdrawals.list_line_ranges(range.0, range.1);
@@ -328,8 +327,7 @@ fn change_items(
             ContextItem::Run(_) if last <= *fork => push_item(&mut out, *item),
             ContextItem::Run(_) => {
                 if first <= *fork {
-                    let left = read_run(session, history, first, *fork)?;
-                    push_item(&mut out, left);
+                    push_messages(session, history, (first, *fork), &mut out)?;
                 }
                 push_item(&mut out, withdrawn_item(first.max(fork + 1), last));
             }
@@ -343,8 +341,7 @@ fn change_items(
                     if from > next {
                         push_item(&mut out, withdrawn_item(next, from - 1));
                     }
-                    let back = read_run(session, history, from, to)?;
-                    push_item(&mut out, back);
+                    push_messages(session, history, (from, to), &mut out)?;
                     next = to + 1;
                 }
                 if next <= last {
@@ -359,16 +356,16 @@ fn change_items(
     Ok(out)
 }
 
-/// Reads the tokens of consecutive messages.
-fn read_run(
+/// Adds a range of messages as a run.
+fn push_messages(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
-    seq_first: u64,
-    seq_last: u64,
-) -> Result<ContextItem> {
-    let runs = unfolding::read_runs(session, history, &[(seq_first, seq_last)])?;
-    let run = runs.into_iter().next().map(ContextItem::Run);
-    run.ok_or_else(|| Error::corrupt_store(format_args!("no pack holds message {seq_first}")))
+    range: (u64, u64),
+    items: &mut Vec<ContextItem>,
+) -> Result<()> {
+    let runs = unfolding::read_runs(session, history, &[range])?;
+    runs.into_iter().for_each(|run| push_item(items, ContextItem::Run(run)));
+    Ok(())
 }
 
 /// Finds the newest user message of the line. `newest_restored`: seq of the newest message that

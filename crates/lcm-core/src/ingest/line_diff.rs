@@ -170,7 +170,7 @@ impl LineComparison<'_, '_> {
         } else {
             self.find_runs(session, &mut diff)?;
             if diff.found_by == "none" {
-                self.find_through_forms(session, &mut diff)?;
+                self.find_through_blocks(session, &mut diff)?;
             }
         }
         if diff.found_by != "none" {
@@ -242,20 +242,20 @@ impl LineComparison<'_, '_> {
         false
     }
 
-    /// Finds a list that runs cannot prove, because some of its messages are stored in a form that
-    /// holds more: a first question that was stored with a block of the host, or a window of such
-    /// questions that ends with the newest messages.
-    fn find_through_forms(
+    /// Finds a list that runs cannot prove, because some of its questions are stored with a block of
+    /// the host: a list that begins with such a question, or a window that ends with the newest
+    /// messages.
+    fn find_through_blocks(
         &self,
         session: &mut StoreSession<'_>,
         diff: &mut LineDiff,
     ) -> Result<()> {
-        if self.entries.len() < 2 {
+        let Some(first) = self.entries.first().filter(|_| self.entries.len() > 1) else {
             return Ok(());
-        }
-        let starts: Vec<u64> = self.line.list_starts().into_iter().chain([1]).collect();
-        for position in starts {
-            if self.is_held_form(session, 0, position)?
+        };
+        for position in self.line.list_starts().into_iter().chain([1]) {
+            let stored = self.line.read_stored(session, &[self.line.seq_at(position)])?;
+            if stored.iter().any(|message| message_form::adds_block(first, message))
                 && self.goes_on_after(session, 0, position)?
             {
                 diff.found_by = "prefix";
@@ -264,58 +264,37 @@ impl LineComparison<'_, '_> {
             }
         }
         let newest = self.line.count_messages();
-        for end in (2..=self.entries.len()).rev() {
+        for end in (2..=self.entries.len().min(int::to_usize(newest))).rev() {
             let Some(forms) = self.match_window(session, end)? else { continue };
             diff.found_by = "alignment";
-            let (length, position_first) = (end, newest + 1 - int::to_u64(end));
-            diff.add_run(&AlignedRun { length, position_first, ..AlignedRun::default() });
+            let position_first = newest + 1 - int::to_u64(end);
+            diff.add_run(&AlignedRun { length: end, position_first, ..AlignedRun::default() });
             diff.other_forms.extend(forms);
-            return Ok(());
+            break;
         }
         Ok(())
     }
 
-    /// Matches the first `end` entries with the newest messages, and returns those that are other
-    /// forms. `None`: one of them is another message, none is another form, or too few are anchors.
+    /// Matches the first `end` entries with as many newest messages, and returns the questions that
+    /// are stored with a block. `None`: an entry is another message, there is no such question, or
+    /// too few entries are anchors.
     fn match_window(
         &self,
         session: &mut StoreSession<'_>,
         end: usize,
     ) -> Result<Option<Vec<usize>>> {
-        let newest = self.line.count_messages();
         let (mut anchors, mut forms) = (0, Vec::new());
-        for (index, entry) in self.entries.iter().enumerate().take(end).rev() {
-            let position = newest.saturating_sub(int::to_u64(end - 1 - index));
-            if position == 0 {
-                return Ok(None);
-            }
+        let entries = self.entries.iter().enumerate().take(end).rev();
+        for ((index, entry), position) in entries.zip((1..=self.line.count_messages()).rev()) {
             let stored = self.line.read_stored(session, &[self.line.seq_at(position)])?;
-            let Some(message) = stored.first() else { return Ok(None) };
-            if !message.is_entry(position, entry) {
-                if !self.is_held_form(session, index, position)? {
-                    return Ok(None);
-                }
-                forms.push(index);
+            match stored.first() {
+                Some(message) if message.is_entry(position, entry) => {}
+                Some(message) if message_form::adds_block(entry, message) => forms.push(index),
+                _ => return Ok(None),
             }
             anchors += usize::from(entry.is_anchor());
         }
         Ok(Some(forms).filter(|forms| anchors >= INSIDE_ANCHORS_MIN && !forms.is_empty()))
-    }
-
-    /// Returns whether the message at a position is an entry of a person with a block of the host.
-    fn is_held_form(
-        &self,
-        session: &mut StoreSession<'_>,
-        index: usize,
-        position: u64,
-    ) -> Result<bool> {
-        let stored = self.line.read_stored(session, &[self.line.seq_at(position)])?;
-        let pair = self.entries.get(index).zip(stored.first());
-        Ok(pair.is_some_and(|(entry, message)| {
-            entry.role == Role::User
-                && compare_forms(entry, (self.text_of)(index).as_deref(), message)
-                    == Some(MessageForm::Other)
-        }))
     }
 
     /// Finds runs at the beginning and the end of list and line.
@@ -473,10 +452,13 @@ impl LineComparison<'_, '_> {
             let Some(message) = stored.first() else { break };
             let text = (self.text_of)(start);
             let is_newest = position == self.line.count_messages();
-            let known = self.line.read_forms(session)?;
-            let is_stored = message_form::is_stored_form(entry, message, &known);
-            let form = compare_forms(entry, text.as_deref(), message);
-            match form.or(is_stored.then_some(MessageForm::Other)) {
+            let mut form = compare_forms(entry, text.as_deref(), message);
+            if form.is_none() {
+                let known = self.line.read_forms(session)?;
+                let is_stored = message_form::is_stored_form(entry, message, &known);
+                form = is_stored.then_some(MessageForm::Other);
+            }
+            match form {
                 Some(MessageForm::Longer) if is_newest => {
                     diff.grown = Some(start);
                     break;

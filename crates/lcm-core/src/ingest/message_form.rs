@@ -97,6 +97,11 @@ pub(super) fn may_be_form(entry: &AlignableEntry, message: &ComparedMessage) -> 
     entry.role == message.role && !entry.is_known() && !differs
 }
 
+/// Returns whether a message is the entry of a user, with a block that the host added.
+pub(super) fn adds_block(entry: &AlignableEntry, message: &ComparedMessage) -> bool {
+    entry.role == Role::User && compare_forms(entry, None, message) == Some(MessageForm::Other)
+}
+
 /// Returns whether an entry is a longer form of a message, and was stored before. `known`: the
 /// marks of all stored forms. The line keeps the first part of an answer that was summarised before
 /// it was whole.

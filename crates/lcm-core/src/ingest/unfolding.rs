@@ -23,10 +23,7 @@ use crate::storage::{
     summary_items::build_summary_item,
     summary_records,
 };
-use lcm_text::base::{
-    error::{Error, Result},
-    sort,
-};
+use lcm_text::base::error::{Error, Result};
 
 use super::line_change::{LineChange, push_item, withdrawn_item};
 
@@ -49,11 +46,6 @@ pub(super) struct UnfoldedItems {
     added: (u64, u64),
 }
 
-/// The change of a line before it is made.
-pub(super) struct Unfolding<'a> {
-    pub(super) change: &'a LineChange,
-}
-
 impl UnfoldedItems {
     /// Writes what changes with the items. The context of the head is the new one.
     ///
@@ -72,8 +64,8 @@ impl UnfoldedItems {
         head.ledger.saved_tokens = saved.saturating_sub(self.removed.0 + self.added.1).min(left);
         head.ledger.withdrawn_tokens = left - head.ledger.saved_tokens;
         if let Some(mut remakes) = self.remakes {
-            remakes.add_left(ContextExit::GaveWay, &self.gave_way);
-            remakes.add_left(ContextExit::Withdrawn, &self.withdrawn);
+            remakes.add_exits(ContextExit::GaveWay, &self.gave_way);
+            remakes.add_exits(ContextExit::Withdrawn, &self.withdrawn);
             head.remakes = remakes.count_entries();
             changes.write_record(&RemakeRecord::key(call.keys), &remakes)?;
         }
@@ -98,101 +90,95 @@ fn add_tokens(sum: &mut (u64, u64), record: &Summary) {
     *sum = (sum.0 + record.message_tokens, sum.1 + u64::from(record.tokens));
 }
 
-impl Unfolding<'_> {
-    /// Replaces the summaries within which the line changes, until there is none.
-    ///
-    /// # Errors
-    ///
-    /// `limit-exceeded`: too many summaries give way; `conflict`: a record is missing, and the head
-    /// has changed; `corrupt`: a record is missing under an unchanged head, or sources do not lie
-    /// in their summary; errors of the store.
-    pub(super) fn unfold_items(
-        &self,
-        session: &mut StoreSession<'_>,
-        history: &MessageHistory<'_>,
-        items: &[ContextItem],
-    ) -> Result<UnfoldedItems> {
-        let mut unfolded = UnfoldedItems { items: items.to_vec(), ..UnfoldedItems::default() };
-        loop {
-            let divided = select_summaries(&unfolded.items, |item| self.is_divided(item));
-            if divided.is_empty() {
-                break;
-            }
-            let count = unfolded.gave_way.len() + divided.len();
-            if count > UNFOLDED_MAX {
-                return Err(Error::limit_exceeded(format_args!(
-                    "at most {UNFOLDED_MAX} summaries can give way to one change of the list, got \
-                     {count}; change the list from a later message on"
-                )));
-            }
-            self.unfold_round(session, history, &divided, &mut unfolded)?;
+/// Replaces the summaries within which the line changes, until there is none.
+///
+/// # Errors
+///
+/// `limit-exceeded`: too many summaries give way; `conflict`: a record is missing, and the head
+/// has changed; `corrupt`: a record is missing under an unchanged head, or sources do not lie
+/// in their summary; errors of the store.
+pub(super) fn unfold_items(
+    session: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    items: &[ContextItem],
+    change: &LineChange,
+) -> Result<UnfoldedItems> {
+    let mut unfolded = UnfoldedItems { items: items.to_vec(), ..UnfoldedItems::default() };
+    loop {
+        let divided = select_summaries(&unfolded.items, |item| is_divided(item, change));
+        if divided.is_empty() {
+            break;
         }
-        let fork = self.change.fork;
-        let left = select_summaries(&unfolded.items, |item| item.seq_first > fork);
-        for record in read_records(session, history, &left)? {
-            add_tokens(&mut unfolded.removed, &record);
+        let count = unfolded.gave_way.len() + divided.len();
+        if count > UNFOLDED_MAX {
+            return Err(Error::limit_exceeded(format_args!(
+                "at most {UNFOLDED_MAX} summaries can give way to one change of the list, got \
+                 {count}; change the list from a later message on"
+            )));
         }
-        if !left.is_empty() {
-            unfolded.withdrawn = left.iter().map(|item| item.id).collect();
-            unfolded.read_remakes(session, history)?;
-        }
-        Ok(unfolded)
+        unfold_round(session, history, &divided, &mut unfolded)?;
     }
-
-    /// Returns whether a summary has messages on both sides of the fork, or that come back.
-    fn is_divided(&self, item: &SummaryItem) -> bool {
-        let LineChange { fork, restored, .. } = self.change;
-        let comes_back =
-            |(first, last): &(u64, u64)| *first <= item.seq_last && item.seq_first <= *last;
-        (item.seq_first <= *fork && *fork < item.seq_last) || restored.iter().any(comes_back)
+    let left = select_summaries(&unfolded.items, |item| item.seq_first > change.fork);
+    for record in read_records(session, history, &left)? {
+        add_tokens(&mut unfolded.removed, &record);
     }
+    if !left.is_empty() {
+        unfolded.withdrawn = left.iter().map(|item| item.id).collect();
+        unfolded.read_remakes(session, history)?;
+    }
+    Ok(unfolded)
+}
 
-    /// Replaces summaries by their sources.
-    fn unfold_round(
-        &self,
-        session: &mut StoreSession<'_>,
-        history: &MessageHistory<'_>,
-        divided: &[SummaryItem],
-        unfolded: &mut UnfoldedItems,
-    ) -> Result<()> {
-        let records = read_records(session, history, divided)?;
-        let refs: Vec<SourceRef> =
-            records.iter().flat_map(|record| record.source_refs().iter().copied()).collect();
-        let remakes = unfolded.read_remakes(session, history)?;
-        let newest = newest_sources::read_newest(session, history.keys, remakes, &refs)?;
-        let leaves = records.iter().filter_map(list_leaf_ranges);
-        let ranges: Vec<(u64, u64)> = leaves.flatten().collect();
-        let (mut runs, mut newest) =
-            (read_runs(session, history, &ranges)?.into_iter(), newest.into_iter());
-        let mut next = Vec::with_capacity(unfolded.items.len());
-        let mut records = divided.iter().zip(&records).peekable();
-        for item in core::mem::take(&mut unfolded.items) {
-            let Some((summary, record)) = records.next_if(|(summary, _)| {
-                matches!(item, ContextItem::Summary(other) if other.id == summary.id)
-            }) else {
-                push_item(&mut next, item);
-                continue;
-            };
-            unfolded.gave_way.push(summary.id);
-            add_tokens(&mut unfolded.removed, record);
-            let mut parts: Vec<ContextItem> = Vec::new();
-            match list_leaf_ranges(record) {
-                Some(ranges) => {
-                    parts.extend(runs.by_ref().take(ranges.len()).map(ContextItem::Run))
-                }
-                None => {
-                    let count = record.source_refs().len();
-                    for NewestSource { source, record, .. } in newest.by_ref().take(count) {
-                        add_tokens(&mut unfolded.added, &record);
-                        parts.push(ContextItem::Summary(build_summary_item(source, &record)));
-                    }
+/// Returns whether a summary has messages on both sides of the fork, or that come back.
+fn is_divided(item: &SummaryItem, change: &LineChange) -> bool {
+    let LineChange { fork, restored, .. } = change;
+    let comes_back =
+        |(first, last): &(u64, u64)| *first <= item.seq_last && item.seq_first <= *last;
+    (item.seq_first <= *fork && *fork < item.seq_last) || restored.iter().any(comes_back)
+}
+
+/// Replaces summaries by their sources.
+fn unfold_round(
+    session: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    divided: &[SummaryItem],
+    unfolded: &mut UnfoldedItems,
+) -> Result<()> {
+    let records = read_records(session, history, divided)?;
+    let refs: Vec<SourceRef> =
+        records.iter().flat_map(|record| record.source_refs().iter().copied()).collect();
+    let remakes = unfolded.read_remakes(session, history)?;
+    let newest = newest_sources::read_newest(session, history.keys, remakes, &refs)?;
+    let leaves = records.iter().filter_map(list_leaf_ranges);
+    let ranges: Vec<(u64, u64)> = leaves.flatten().collect();
+    let (mut runs, mut newest) =
+        (read_runs(session, history, &ranges)?.into_iter(), newest.into_iter());
+    let mut next = Vec::with_capacity(unfolded.items.len());
+    let mut records = divided.iter().zip(&records).peekable();
+    for item in core::mem::take(&mut unfolded.items) {
+        let Some((summary, record)) = records.next_if(
+            |(summary, _)| matches!(item, ContextItem::Summary(other) if other.id == summary.id),
+        ) else {
+            push_item(&mut next, item);
+            continue;
+        };
+        unfolded.gave_way.push(summary.id);
+        add_tokens(&mut unfolded.removed, record);
+        let mut parts: Vec<ContextItem> = Vec::new();
+        match list_leaf_ranges(record) {
+            Some(ranges) => parts.extend(runs.by_ref().take(ranges.len()).map(ContextItem::Run)),
+            None => {
+                let count = record.source_refs().len();
+                for NewestSource { source, record, .. } in newest.by_ref().take(count) {
+                    add_tokens(&mut unfolded.added, &record);
+                    parts.push(ContextItem::Summary(build_summary_item(source, &record)));
                 }
             }
-            push_parts(&mut next, summary, &parts)?;
         }
-        unfolded.items = next;
-        Ok(())
+        push_parts(&mut next, summary, &parts)?;
     }
+    unfolded.items = next;
+    Ok(())
 }
 
 /// Returns the messages of a leaf, as ranges; `None`: a condensed summary.
@@ -264,23 +250,20 @@ pub(super) fn read_runs(
     history: &MessageHistory<'_>,
     ranges: &[(u64, u64)],
 ) -> Result<Vec<MessageRun>> {
-    let mut seqs: Vec<u64> = ranges.iter().flat_map(|(first, last)| [*first, *last]).collect();
-    sort::sort_and_dedup_numbers(&mut seqs);
-    let placed = history.read_messages_at(session, &seqs)?;
-    let find = |seq: u64| {
-        let at = placed.binary_search_by_key(&seq, |placed| placed.seq).ok()?;
-        placed.get(at)
-    };
-    let runs = ranges.iter().map(|(seq_first, seq_last)| {
-        let before = find(*seq_first).map_or(0, |placed| placed.tokens_before);
-        let end = find(*seq_last)
-            .map_or(0, |placed| placed.tokens_before + u64::from(placed.stored.tokens));
-        MessageRun {
+    let ends =
+        ranges.iter().flat_map(|(first, last)| [Some(*first), (first < last).then_some(*last)]);
+    let seqs: Vec<u64> = ends.flatten().collect();
+    let mut placed = history.read_messages_at(session, &seqs)?.into_iter();
+    let runs = ranges.iter().filter_map(|(seq_first, seq_last)| {
+        let first = placed.next()?;
+        let last = if seq_first < seq_last { placed.next()? } else { first.clone() };
+        Some(MessageRun {
             seq_first: *seq_first,
             seq_last: *seq_last,
-            tokens_before: before,
-            tokens: end.saturating_sub(before),
-        }
+            tokens_before: first.tokens_before,
+            tokens: (last.tokens_before + u64::from(last.stored.tokens))
+                .saturating_sub(first.tokens_before),
+        })
     });
     Ok(runs.collect())
 }

@@ -239,7 +239,7 @@ pub struct SystemSlot {
     pub versions: u64,
 }
 
-/// Withdrawn messages of a conversation, less those that a new session withdrew.
+/// Withdrawn messages of a conversation, without those that a new session withdrew.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct WithdrawnCounts {
     /// Messages that were set aside.

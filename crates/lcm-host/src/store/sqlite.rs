@@ -7,6 +7,7 @@ use std::{
     fs::{self, File, OpenOptions},
     io::Read as _,
     path::{Path, PathBuf},
+    thread,
     time::{Duration, Instant},
 };
 
@@ -137,7 +138,7 @@ impl Sqlite {
                 self.path.display()
             )));
         }
-        settle(&connection).map_err(begun)?;
+        settle(&connection, self.busy_timeout).map_err(begun)?;
         Ok(connection)
     }
 }
@@ -266,8 +267,17 @@ fn mark(connection: &mut Connection) -> rusqlite::Result<()> {
 }
 
 /// Sets the pragmas of the connection. A commit that returned then survives a power failure.
-fn settle(connection: &Connection) -> rusqlite::Result<()> {
-    connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+fn settle(connection: &Connection, patience: Duration) -> rusqlite::Result<()> {
+    let began = Instant::now();
+    // SQLite itself does not wait here for a connection that writes to a new file.
+    let write_ahead =
+        || connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()));
+    while let Err(error) = write_ahead() {
+        if !is_busy(&error) || began.elapsed() >= patience {
+            return Err(error);
+        }
+        thread::sleep(LOOK);
+    }
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
     connection.pragma_update(None, "cache_size", CACHE_SIZE)

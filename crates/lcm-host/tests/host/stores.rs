@@ -1,6 +1,6 @@
 //! What every store owes the engine, and what a file must be to be one.
 
-use std::{fs, path::Path, time::Duration};
+use std::{fs, path::Path, thread, time::Duration};
 
 use lcm_host::store::{
     Guard, KeyValueStore, Memory, Page, Put, STORE_FORMAT, Scan, Sqlite, StoreError,
@@ -204,6 +204,23 @@ fn a_read_only_file_is_refused() {
 fn a_folder_is_no_readable_file() {
     let folder = Folder::new();
     assert!(matches!(Sqlite::open(&folder.0), Err(StoreError::Unavailable(_))));
+}
+
+/// Two processes make one store: one of them writes while the other changes the journal.
+#[test]
+fn a_new_file_that_another_writes_is_waited_for() {
+    let folder = Folder::new();
+    let path = folder.path("s.lcm.db");
+    Sqlite::open(&path).unwrap().commit(&[], &[put("a", "1")]).unwrap();
+    let other = rusqlite::Connection::open(&path).unwrap();
+    other.execute_batch("PRAGMA journal_mode = DELETE; BEGIN IMMEDIATE").unwrap();
+    let writer = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(100));
+        other.execute_batch("ROLLBACK").unwrap();
+    });
+    let mut store = Sqlite::open(&path).unwrap();
+    assert_eq!(get(&mut store, "a").as_deref(), Some("1"));
+    writer.join().unwrap();
 }
 
 #[test]

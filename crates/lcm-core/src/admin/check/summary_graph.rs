@@ -77,7 +77,7 @@ pub(super) fn check_context(
                     format!("the item of `{name}` differs from its record")
                 });
                 report.expect_sound(remakes.find_exit(item.id).is_none(), || {
-                    format!("`{name}` is in the context, but the store counts that it left")
+                    format!("`{name}` is in the context, although the record of remakes says that it left")
                 });
             }
             ContextItem::Withdrawn { .. } => {}
@@ -212,9 +212,9 @@ fn check_remakes(
 ) {
     let count = remakes.count_entries();
     report.expect_sound(count == head.remakes, || {
-        format!("the head counts {} remakes, the store has {count}", head.remakes)
+        format!("the head counts {} remakes and exits, the store has {count}", head.remakes)
     });
-    for id in remakes.list_left() {
+    for id in remakes.list_exits() {
         report.expect_sound(summaries.get(id).is_some(), || {
             format!("`{}`, which left the context, is missing", summary::format_summary_id(*id))
         });

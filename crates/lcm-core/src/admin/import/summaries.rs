@@ -76,7 +76,7 @@ pub(super) fn store_summaries(
             remakes.add_remake(old, line.id);
         }
         if let Some(exit) = line.place.exit {
-            remakes.add_left(exit, &[line.id]);
+            remakes.add_exits(exit, &[line.id]);
         }
     }
     let mut derived: SortedMap<[u8; 8], [u8; 8]> = SortedMap::default();

@@ -152,9 +152,9 @@ impl TaskSettlement<'_> {
         splice: &SourceSplice,
         completion: Option<&Completion>,
     ) -> Result<ApplyOutcome> {
-        if let Some(remakes) = &splice.remakes {
-            let changed = splice.changed_sources;
-            return self.settle_vain_remake(session, (remakes.clone(), changed), completion);
+        if splice.is_remake {
+            let remade = (splice.remakes.clone(), splice.changed_sources);
+            return self.settle_vain_remake(session, remade, completion);
         }
         if let Some(text) = self.build_fallback_text(&splice.gathered) {
             let findings = verify::format_findings(&verify::verify(&splice.gathered.text, &text));
@@ -216,9 +216,8 @@ impl TaskSettlement<'_> {
         (record, id): (&Summary, [u8; 8]),
         changes: &mut Changes,
     ) -> Result<Option<String>> {
-        let (Some(mut remakes), Some(old)) = (splice.remakes.clone(), record.replaces) else {
-            return Ok(None);
-        };
+        let Some(old) = record.replaces.filter(|_| splice.is_remake) else { return Ok(None) };
+        let mut remakes = splice.remakes.clone();
         remakes.add_remake(old, id);
         self.write_remakes(&remakes, changes)?;
         Ok(Some(summary::format_summary_id(old)))
@@ -274,7 +273,7 @@ impl TaskSettlement<'_> {
             prompt_version: self.task.prompt_version,
             replaces: self.task.replaced_id(),
         });
-        let known = KnownSummaries::read(session, self.call, &self.loaded.head, splice, &record)?;
+        let known = KnownSummaries::read_known(session, self.call, splice, &record)?;
         let passes_left = self.tokens() / splice.gathered.tokens.max(1);
         self.index_maintenance.prepare_summary(session, passes_left)?;
         let before = self.loaded.head.context.clone();

@@ -9,7 +9,6 @@ use alloc::vec::Vec;
 use crate::storage::{
     call::Call,
     changes::Changes,
-    head::ConversationHead,
     records::remakes::RemakeRecord,
     store_session::StoreSession,
     summary::{SourceRef, Summary},
@@ -20,44 +19,37 @@ use lcm_text::base::error::Result;
 use super::super::splice::SourceSplice;
 
 /// The stored summaries among those of a commit.
-pub(super) struct KnownSummaries {
+pub(super) struct KnownSummaries<'s> {
     known: SizedSummaries,
     /// Id of the summary, or of its newest remake.
     newest: [u8; 8],
-    /// The record of remakes; `None`: no summary can be stored already.
-    remakes: Option<RemakeRecord>,
+    remakes: &'s RemakeRecord,
 }
 
-impl KnownSummaries {
-    /// Reads the stored summaries among `record` and the bridges.
+impl<'s> KnownSummaries<'s> {
+    /// Reads the stored summaries among `record` and the bridges. Only where summaries left the
+    /// context, one can be stored.
     ///
     /// # Errors
     ///
     /// `corrupt`: a record is damaged; `unsupported`: a record has a newer format; errors of the
     /// store.
-    pub(super) fn read(
+    pub(super) fn read_known(
         session: &mut StoreSession<'_>,
         call: Call<'_>,
-        head: &ConversationHead,
-        splice: &SourceSplice,
+        splice: &'s SourceSplice,
         record: &Summary,
     ) -> Result<Self> {
-        let id = record.id();
-        if !splice.may_be_known {
-            return Ok(Self { known: SizedSummaries::default(), newest: id, remakes: None });
-        }
-        let mut ids: Vec<[u8; 8]> = splice.gathered.bridges.iter().map(Summary::id).collect();
-        ids.push(id);
-        let mut known = summary_records::read_sized_summaries(session, call.keys, &ids)?;
-        let remakes = RemakeRecord::read(session, call.keys, head)?;
+        let (id, remakes) = (record.id(), &splice.remakes);
         let newest = remakes.find_newest(id);
-        if newest != id {
-            let remade = summary_records::read_sized_summaries(session, call.keys, &[newest])?;
-            for (id, (record, bytes)) in remade.as_entries() {
-                known.insert(*id, (record.clone(), *bytes));
-            }
+        let mut ids: Vec<[u8; 8]> = Vec::new();
+        if !splice.is_remake && remakes.has_exits() {
+            ids.extend(splice.gathered.bridges.iter().map(Summary::id));
+            ids.extend([id, newest]);
+            ids.dedup();
         }
-        Ok(Self { known, newest, remakes: Some(remakes) })
+        let known = summary_records::read_sized_summaries(session, call.keys, &ids)?;
+        Ok(Self { known, newest, remakes })
     }
 
     /// Writes the bridges that are not stored yet, and returns them with the sizes of their values.
@@ -102,10 +94,9 @@ impl KnownSummaries {
     /// Returns the record of remakes without the stored summaries, which are in the context again;
     /// `None`: the record does not change.
     pub(super) fn take_back_live(&self) -> Option<RemakeRecord> {
-        let mut remakes = self.remakes.clone()?;
-        let count = remakes.count_entries();
         let live: Vec<[u8; 8]> = self.known.as_entries().iter().map(|(id, _)| *id).collect();
+        let mut remakes = self.remakes.clone();
         remakes.take_back(&live);
-        (remakes.count_entries() != count).then_some(remakes)
+        (remakes.count_entries() != self.remakes.count_entries()).then_some(remakes)
     }
 }

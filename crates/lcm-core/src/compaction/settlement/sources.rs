@@ -36,6 +36,14 @@ use super::TaskSettlement;
 /// Most summaries between a provisional summary and its context item, replaced ones included.
 const ANCESTORS_MAX: u32 = 128;
 
+/// The place of sources: `items[from..to]`.
+struct FoundSources {
+    from: usize,
+    to: usize,
+    /// The messages of a leaf; `None`: the sources are the items.
+    messages: Option<MessageSpan>,
+}
+
 impl TaskSettlement<'_> {
     /// Finds and reads the sources; `None`: the context does not contain exactly these sources.
     ///
@@ -58,7 +66,9 @@ impl TaskSettlement<'_> {
         sort::sort_and_dedup_numbers(&mut nodes);
         history.prefetch_nodes(session, &nodes)?;
         let items = head.context.load_items(session, self.call.keys)?;
-        let Some((from, to)) = self.find_span(session, &history, &items)? else {
+        let Some(FoundSources { from, to, messages }) =
+            self.find_sources(session, &history, &items)?
+        else {
             return Ok(None);
         };
         // Reads the sources together with the packs that this commit may compress. Messages that no
@@ -66,27 +76,19 @@ impl TaskSettlement<'_> {
         let until = last_compactable_seq(&items, self.task.span).min(head.indexed.messages);
         let mut wanted = pack_compaction::list_pack_keys(session, &history, until)?;
         let sources = items.get(from..to).unwrap_or(&[]);
-        match self.task.span {
-            SourceSpan::Messages { seq_first, seq_last } => {
-                let span = span_of_runs(sources, seq_first, seq_last).unwrap_or_default();
+        match &messages {
+            Some(span) => {
                 for (first, last) in span.list_read_ranges() {
                     let refs = history.find_pack_refs(session, first, last)?;
                     wanted.extend(history.list_pack_keys(&refs));
                 }
             }
-            SourceSpan::Items { .. } | SourceSpan::Remake { .. } => {
-                wanted.extend(summary_items::summary_keys(&history, sources));
-            }
+            None => wanted.extend(summary_items::summary_keys(&history, sources)),
         }
         session.prefetch_records(self.call.keys, &wanted, &[])?;
-        let gathered = match self.task.span {
-            SourceSpan::Messages { seq_first, seq_last } => {
-                let span = span_of_runs(sources, seq_first, seq_last).unwrap_or_default();
-                source_text::gather_messages(session, &history, &span, options)?
-            }
-            SourceSpan::Items { .. } | SourceSpan::Remake { .. } => {
-                source_text::gather_items(session, &history, sources, options)?
-            }
+        let gathered = match &messages {
+            Some(span) => source_text::gather_messages(session, &history, span, options)?,
+            None => source_text::gather_items(session, &history, sources, options)?,
         };
         let is_same =
             gathered.task_hash == self.task.sources_hash && gathered.depth == self.task.depth;
@@ -101,8 +103,8 @@ impl TaskSettlement<'_> {
             to,
             gathered,
             pack_compaction,
-            remakes: None,
-            may_be_known: remakes.list_left().next().is_some(),
+            remakes,
+            is_remake: false,
             changed_sources: [0; 8],
         }))
     }
@@ -139,30 +141,32 @@ impl TaskSettlement<'_> {
             to,
             gathered,
             pack_compaction: None,
-            remakes: Some(remakes),
-            may_be_known: false,
+            remakes,
+            is_remake: true,
             changed_sources: changed,
         }))
     }
 
-    /// Finds the range `[from, to)` of items that contains the sources; `None`: there is no such
-    /// range.
-    fn find_span(
+    /// Finds the sources among the items; `None`: the items do not have exactly these sources.
+    fn find_sources(
         &self,
         session: &mut StoreSession<'_>,
         history: &MessageHistory<'_>,
         items: &[ContextItem],
-    ) -> Result<Option<(usize, usize)>> {
+    ) -> Result<Option<FoundSources>> {
         match self.task.span {
             SourceSpan::Messages { seq_first, seq_last } => {
                 let position = |seq: u64| items.iter().position(|item| item.seq_last() >= seq);
-                let (from, last) = (position(seq_first), position(seq_last));
-                let Some(range) = from.zip(last.map(|last| last + 1)) else { return Ok(None) };
-                let sources = items.get(range.0..range.1).unwrap_or(&[]);
-                let Some(span) = span_of_runs(sources, seq_first, seq_last) else {
+                let ends = position(seq_first).zip(position(seq_last));
+                let Some((from, to)) = ends.map(|(from, last)| (from, last + 1)) else {
                     return Ok(None);
                 };
-                Ok(self.matches_messages(session, history, &span)?.then_some(range))
+                let sources = items.get(from..to).unwrap_or(&[]);
+                let Some(span) = find_run_span(sources, seq_first, seq_last) else {
+                    return Ok(None);
+                };
+                let is_same = self.matches_messages(session, history, &span)?;
+                Ok(is_same.then_some(FoundSources { from, to, messages: Some(span) }))
             }
             SourceSpan::Items { first, count, .. } => {
                 let Some(from) = find_summary_item(items, first) else { return Ok(None) };
@@ -170,7 +174,7 @@ impl TaskSettlement<'_> {
                 let is_same = items
                     .get(from..to)
                     .is_some_and(|slice| task::hash_items(slice) == self.task.sources_hash);
-                Ok(is_same.then_some((from, to)))
+                Ok(is_same.then_some(FoundSources { from, to, messages: None }))
             }
             SourceSpan::Remake { .. } => Ok(None),
         }
@@ -263,9 +267,9 @@ impl TaskSettlement<'_> {
     }
 }
 
-/// Returns the messages of runs from a first to a last message; `None`: another item than a
-/// withdrawn range lies between them, or one of the two messages is in no run.
-fn span_of_runs(items: &[ContextItem], seq_first: u64, seq_last: u64) -> Option<MessageSpan> {
+/// Returns the messages of runs from a first to a last message; `None`: a summary lies between
+/// them, or one of the two messages is in no run.
+fn find_run_span(items: &[ContextItem], seq_first: u64, seq_last: u64) -> Option<MessageSpan> {
     if items.iter().any(|item| matches!(item, ContextItem::Summary(_))) {
         return None;
     }

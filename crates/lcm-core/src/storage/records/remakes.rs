@@ -1,5 +1,5 @@
-//! The record of the summaries that left the context otherwise than into another summary: remakes
-//! of provisional summaries, and summaries that gave way to their sources or were withdrawn.
+//! The record of remakes and exits: provisional summaries that were made again, and summaries that
+//! left the context because they gave way to their sources or were withdrawn.
 //!
 //! Compaction writes the record when a summary was made again, or when a model was asked for the
 //! summary again in vain; a change of the line and a new session write it when a summary leaves the
@@ -19,8 +19,8 @@ use lcm_text::base::{error::Result, hash, int};
 const MADE_MAX: usize = 8_192;
 /// Most pairs of a summary and a model that was asked again in vain; the oldest are dropped.
 const ASKED_MAX: usize = 4_096;
-/// Most summaries of each list of those that left the context; the oldest are dropped.
-const LEFT_MAX: usize = 2_000;
+/// Most summaries that gave way, and most that were withdrawn; the oldest are dropped.
+const EXITS_MAX: usize = 2_000;
 
 /// A provisional summary, and the summary that was made in its place.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -75,7 +75,7 @@ impl SoundRecord for RemakeRecord {
     fn is_sound(&self) -> bool {
         self.made.len() <= MADE_MAX
             && self.asked.len() <= ASKED_MAX
-            && self.gave_way.len().max(self.withdrawn.len()) <= LEFT_MAX
+            && self.gave_way.len().max(self.withdrawn.len()) <= EXITS_MAX
     }
 }
 
@@ -103,8 +103,8 @@ impl RemakeRecord {
 
     /// Returns the number of entries, for the head.
     pub(crate) fn count_entries(&self) -> u32 {
-        let left = self.gave_way.len() + self.withdrawn.len();
-        int::to_u32(self.made.len() + self.asked.len() + left)
+        let exits = self.gave_way.len() + self.withdrawn.len();
+        int::to_u32(self.made.len() + self.asked.len() + exits)
     }
 
     /// Returns the pairs of a summary and its remake, oldest first.
@@ -118,8 +118,13 @@ impl RemakeRecord {
     }
 
     /// Returns the summaries that gave way or were withdrawn.
-    pub(crate) fn list_left(&self) -> impl Iterator<Item = &[u8; 8]> {
+    pub(crate) fn list_exits(&self) -> impl Iterator<Item = &[u8; 8]> {
         self.gave_way.iter().chain(&self.withdrawn)
+    }
+
+    /// Returns whether summaries gave way or were withdrawn.
+    pub(crate) fn has_exits(&self) -> bool {
+        !self.gave_way.is_empty() || !self.withdrawn.is_empty()
     }
 
     /// Returns how the summary left the context; `None`: it is in the context or below, or was made
@@ -133,14 +138,14 @@ impl RemakeRecord {
     }
 
     /// Adds summaries that left the context.
-    pub(crate) fn add_left(&mut self, exit: ContextExit, ids: &[[u8; 8]]) {
+    pub(crate) fn add_exits(&mut self, exit: ContextExit, ids: &[[u8; 8]]) {
         self.take_back(ids);
         let list = match exit {
             ContextExit::GaveWay => &mut self.gave_way,
             ContextExit::Withdrawn => &mut self.withdrawn,
         };
         list.extend(ids);
-        drop_oldest(list, LEFT_MAX);
+        drop_oldest(list, EXITS_MAX);
     }
 
     /// Notes that summaries are in the context again.
@@ -246,8 +251,8 @@ mod tests {
                 sources: [255; 8],
                 model: [255; 8],
             });
-            record.add_left(ContextExit::GaveWay, &[number.to_be_bytes()]);
-            record.add_left(ContextExit::Withdrawn, &[(number + 10_000).to_be_bytes()]);
+            record.add_exits(ContextExit::GaveWay, &[number.to_be_bytes()]);
+            record.add_exits(ContextExit::Withdrawn, &[(number + 10_000).to_be_bytes()]);
         }
         record.add_remake([254; 8], [255; 8]);
         record.add_vain_ask([255; 8], [0; 8], "m");

@@ -193,7 +193,7 @@ class SystemSlot(TypedDict):
 
 
 class WithdrawnCounts(TypedDict):
-    """Withdrawn messages of a conversation, less those that a new session withdrew."""
+    """Withdrawn messages of a conversation, without those that a new session withdrew."""
 
     set_aside: int
     """Messages that were set aside."""
