@@ -526,8 +526,9 @@ impl Life {
             let Some(token) = self.token(*number) else { continue };
             let forms = self.forms[number].iter().filter(|form| form.contains(token)).count();
             let found = stored.matches(token).count();
-            if found == 0 {
-                return Err(format!("{token} is not stored"));
+            let lost = self.forms[number].iter().find(|form| !stored.contains(form.as_str()));
+            if found == 0 || lost.is_some() {
+                return Err(format!("{token} is not stored, or its form {lost:?}"));
             }
             // Without `seq_seen` each branch is in doubt, and its question may have another form.
             let is_unseen = self.in_doubt && !self.hosts.iter().all(|host| host.passes_seen);

@@ -13,8 +13,9 @@ use lcm_text::base::int;
 
 use super::{
     alignment::{AlignableEntry, INSIDE_ANCHORS_MIN},
+    branch_walk::RestoredMessages,
     line_change::RESTORED_MAX,
-    list_decision::{LineRequest, RestoredMessages},
+    list_decision::LineRequest,
 };
 
 /// Set-aside messages with which a list begins.
@@ -36,7 +37,7 @@ impl BranchWindow {
     pub(super) fn into_restored(self, rest: RestoredMessages) -> RestoredMessages {
         let mut ranges = self.ranges;
         ranges.extend(rest.ranges);
-        RestoredMessages { ranges, count: self.count + rest.count, forms: rest.forms }
+        RestoredMessages { ranges, count: self.count + rest.count, ..rest }
     }
 }
 

@@ -380,12 +380,39 @@ impl LineComparison<'_, '_> {
                     longest = run;
                 }
             }
-            if longest.length == 0 {
+            if longest.length > 0 {
+                diff.add_run(&longest);
+                (end, position) = longest.last_places();
+            } else if let Some(start) = self.find_branch_question(session, end, position)? {
+                diff.add_form(end, start);
+                (end, position) = (end + 1, start);
+            } else {
                 return Ok(());
             }
-            diff.add_run(&longest);
-            (end, position) = longest.last_places();
         }
+    }
+
+    /// Finds the branch after the message at `position` that begins with the question of the entry
+    /// at `index`, stored with a block of the host. Such a question that comes next in the line is
+    /// found by [`Self::compare_tail`].
+    fn find_branch_question(
+        &self,
+        session: &mut StoreSession<'_>,
+        index: usize,
+        position: u64,
+    ) -> Result<Option<u64>> {
+        let starts = self.line.branch_starts(position);
+        let Some(entry) = self.entries.get(index).filter(|_| !starts.is_empty()) else {
+            return Ok(None);
+        };
+        for start in [position + 1].into_iter().chain(starts) {
+            let seqs = [self.line.seq_at(start)];
+            let stored = self.line.read_stored(session, &seqs)?;
+            if stored.iter().any(|message| message_form::adds_block(entry, message)) {
+                return Ok(Some(start).filter(|start| *start != position + 1));
+            }
+        }
+        Ok(None)
     }
 
     /// Returns whether a run at the end of the line is no repetition, wherever it is in the list.

@@ -12,9 +12,7 @@
 use alloc::{format, string::String, vec::Vec};
 
 use crate::storage::{
-    message_mark::MessageMark,
-    records::withdrawals::{WithdrawalReason, Withdrawals, WithdrawnRange},
-    store_session::StoreSession,
+    message_mark::MessageMark, records::withdrawals::Withdrawals, store_session::StoreSession,
 };
 use lcm_text::{
     base::{error::Result, int, sort},
@@ -23,9 +21,10 @@ use lcm_text::{
 
 use super::{
     alignment::{AlignableEntry, INSIDE_ANCHORS_MIN},
+    branch_walk::RestoredMessages,
     line_change::{LineChange, ListStart, RESTORED_MAX},
     line_diff::LineDiff,
-    message_form::{self, MessageForm},
+    message_form,
     stored_line::{ComparedMessage, PAGE_MESSAGES, StoredLine},
 };
 
@@ -125,25 +124,6 @@ struct ForkPlace {
     last: LastStored,
     /// Number of entries after the last stored one that are set-aside messages.
     restored: usize,
-}
-
-/// Set-aside messages that come back.
-#[derive(Default)]
-pub(super) struct RestoredMessages {
-    /// Ascending ranges of seqs.
-    pub(super) ranges: Vec<(u64, u64)>,
-    /// Number of entries, after the last stored one, that are these messages.
-    pub(super) count: usize,
-    /// Entries among them that are other forms of their messages.
-    pub(super) forms: Vec<usize>,
-}
-
-/// The first entries that are messages of a set-aside range.
-#[derive(Default)]
-struct MatchedBranch {
-    count: usize,
-    /// Places of those that are other forms of their messages.
-    forms: Vec<usize>,
 }
 
 impl LineRequest<'_, '_> {
@@ -432,9 +412,16 @@ impl LineRequest<'_, '_> {
         let fork = self.line.seq_at(last.position);
         let rest = decision.outcomes.iter_mut().skip(last.count);
         rest.take(restored.count).for_each(|outcome| *outcome = EntryOutcome::Stored);
+        let known = self.list_known_forms(&restored);
+        restored.forms.extend(known);
+        sort::sort(&mut restored.forms);
+        restored.forms.dedup();
         // Only whether the forms are stored matters here, and not where: position 1 stands for any.
         let forms: Vec<(usize, u64)> = restored.forms.iter().map(|index| (*index, 1)).collect();
         self.apply_forms(session, &forms, decision)?;
+        if let Some(index) = restored.grown {
+            decision.outcomes.get_mut(index).into_iter().for_each(|it| *it = EntryOutcome::New);
+        }
         let hidden = self.restore_known(&mut restored);
         if hidden > 0 {
             decision.notices.push(format!(
@@ -602,120 +589,6 @@ impl LineRequest<'_, '_> {
             Some(_) if hides_gap => Some("the caller had no list with the messages after it"),
             Some(_) => None,
         }
-    }
-
-    /// Finds the set-aside messages with which the list goes on from index `start` on, after the
-    /// message `fork`.
-    ///
-    /// At each fork of the tree the longest equal range is taken, of equal lengths the newest.
-    fn walk_branches(
-        &self,
-        session: &mut StoreSession<'_>,
-        start: usize,
-        fork: u64,
-    ) -> Result<RestoredMessages> {
-        let mut found = RestoredMessages::default();
-        let mut after = fork;
-        // The other half is left for the ranges before a window inside a branch.
-        while found.ranges.len() < RESTORED_MAX / 2 {
-            let rest = self.entries.get(start + found.count..).unwrap_or(&[]);
-            let mut best = (MatchedBranch::default(), 0);
-            for range in self.withdrawals.ranges_after(after) {
-                if rest.is_empty() {
-                    continue;
-                }
-                let matched = self.match_range(session, rest, range)?;
-                if matched.count > best.0.count {
-                    best = (matched, range.seq_first);
-                }
-            }
-            let (MatchedBranch { count, forms }, seq_first) = best;
-            if count == 0 {
-                break;
-            }
-            after = seq_first + int::to_u64(count) - 1;
-            found.forms.extend(forms.into_iter().map(|place| start + found.count + place));
-            found.count += count;
-            found.ranges.push((seq_first, after));
-        }
-        Ok(found)
-    }
-
-    /// Finds the first entries that are the set-aside messages of a range. Results of tools may be
-    /// written otherwise, if an equal message follows.
-    fn match_range(
-        &self,
-        session: &mut StoreSession<'_>,
-        entries: &[AlignableEntry],
-        range: &WithdrawnRange,
-    ) -> Result<MatchedBranch> {
-        let most = int::to_usize(range.count()).min(entries.len());
-        let (mut matched, mut place) = (MatchedBranch::default(), 0);
-        let known = self.line.read_forms(session)?;
-        let (mut forms, mut texts, mut open) = (Vec::new(), 0, 0);
-        while place < most {
-            let first = range.seq_first + int::to_u64(place);
-            let last = first + int::to_u64((most - place).min(PAGE_MESSAGES)) - 1;
-            let seqs: Vec<u64> = (first..=last).collect();
-            let stored = self.line.read_stored(session, &seqs)?;
-            for (entry, (seq, message)) in entries.iter().skip(place).zip(seqs.iter().zip(stored)) {
-                let is_equal = match entry.known_seq {
-                    Some(known) => known == *seq,
-                    None => entry.mark.is_same_message(&message.mark),
-                };
-                // Of texts of people and models, only one may differ between two equal messages.
-                let is_text = message_form::is_text(entry);
-                let form = message_form::compare_forms(entry, None, &message);
-                let is_certain = form.is_some_and(|form| form != MessageForm::Shortened)
-                    || message_form::is_stored_form(entry, &message, &known);
-                let is_form = message_form::may_be_form(entry, &message) && !(is_text && texts > 0);
-                if is_equal || is_certain {
-                    if is_certain && !is_equal {
-                        forms.push(place);
-                    }
-                    // A message that differs needs an equal text behind it.
-                    if open == 0 || entry.is_strong_anchor() {
-                        (matched.count, texts, open) = (place + 1, 0, 0);
-                        matched.forms.append(&mut forms);
-                    }
-                } else if is_form {
-                    open += 1;
-                    texts += usize::from(is_text);
-                    forms.push(place);
-                } else {
-                    return Ok(matched);
-                }
-                place += 1;
-            }
-        }
-        Ok(matched)
-    }
-
-    /// Adds the set-aside messages with an id of an entry. Returns how many of them cannot come
-    /// back, because too many ranges come back.
-    fn restore_known(&self, restored: &mut RestoredMessages) -> usize {
-        let is_set_aside = |seq: &u64| {
-            matches!(self.withdrawals.reason_of(*seq), Some(WithdrawalReason::SetAside { .. }))
-        };
-        let known = self.entries.iter().filter_map(|entry| entry.known_seq);
-        let mut seqs: Vec<u64> = known.filter(is_set_aside).collect();
-        sort::sort(&mut seqs);
-        seqs.dedup();
-        let mut hidden = 0;
-        for seq in seqs {
-            if restored.ranges.iter().any(|(first, last)| (*first..=*last).contains(&seq)) {
-                continue;
-            }
-            if let Some((_, last)) = restored.ranges.iter_mut().find(|(_, last)| last + 1 == seq) {
-                *last = seq;
-            } else if restored.ranges.len() < RESTORED_MAX {
-                restored.ranges.push((seq, seq));
-            } else {
-                hidden += 1;
-            }
-        }
-        sort::sort(&mut restored.ranges);
-        hidden
     }
 
     /// Finds what the caller has seen once the list is stored. A caller that does not say what it

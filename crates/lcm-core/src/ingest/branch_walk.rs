@@ -1,0 +1,195 @@
+//! Set-aside branches with which a list goes on.
+//!
+//! In: the entries of a list after the last one that is in the line, and the set-aside ranges. Out:
+//! the messages that come back, and the entries that are other forms of them.
+
+use alloc::vec::Vec;
+
+use crate::storage::{
+    records::withdrawals::{WithdrawalReason, WithdrawnRange},
+    store_session::StoreSession,
+};
+use lcm_text::base::{error::Result, int, sort};
+
+use super::{
+    alignment::AlignableEntry,
+    line_change::RESTORED_MAX,
+    list_decision::LineRequest,
+    message_form::{self, MessageForm},
+    stored_line::{ComparedMessage, PAGE_MESSAGES},
+};
+
+/// Set-aside messages that come back.
+#[derive(Default)]
+pub(super) struct RestoredMessages {
+    /// Ascending ranges of seqs.
+    pub(super) ranges: Vec<(u64, u64)>,
+    /// Number of entries, after the last stored one, that are these messages.
+    pub(super) count: usize,
+    /// Entries among them that are other forms of their messages.
+    pub(super) forms: Vec<usize>,
+    /// The entry behind them, if it is a longer form of the next set-aside message, whose id it
+    /// has: the message stays set aside, and the entry is new.
+    pub(super) grown: Option<usize>,
+}
+
+/// The first entries that are messages of a set-aside range.
+#[derive(Default)]
+struct MatchedBranch {
+    count: usize,
+    /// Places of those that are other forms of their messages.
+    forms: Vec<usize>,
+    /// Whether the last of them says more than its message.
+    is_longer: bool,
+}
+
+impl RestoredMessages {
+    /// Leaves the last message set aside if the list has a longer form of it.
+    fn leave_grown(&mut self) {
+        let Some(index) = self.grown else { return };
+        self.count -= 1;
+        self.forms.retain(|form| *form != index);
+        let last = self.ranges.pop();
+        self.ranges.extend(
+            last.filter(|(first, last)| first < last).map(|(first, last)| (first, last - 1)),
+        );
+    }
+}
+
+impl LineRequest<'_, '_> {
+    /// Finds the set-aside messages with which the list goes on from index `start` on, after the
+    /// message `fork`.
+    ///
+    /// At each fork of the tree the longest equal range is taken, of equal lengths the newest.
+    pub(super) fn walk_branches(
+        &self,
+        session: &mut StoreSession<'_>,
+        start: usize,
+        fork: u64,
+    ) -> Result<RestoredMessages> {
+        let mut found = RestoredMessages::default();
+        let mut after = fork;
+        // The other half is left for the ranges before a window inside a branch.
+        while found.ranges.len() < RESTORED_MAX / 2 {
+            let rest = self.entries.get(start + found.count..).unwrap_or(&[]);
+            let mut best = (MatchedBranch::default(), 0);
+            for range in self.withdrawals.ranges_after(after) {
+                if rest.is_empty() {
+                    continue;
+                }
+                let matched = self.match_range(session, rest, range)?;
+                if matched.count > best.0.count {
+                    best = (matched, range.seq_first);
+                }
+            }
+            let (MatchedBranch { count, forms, is_longer }, seq_first) = best;
+            if count == 0 {
+                break;
+            }
+            after = seq_first + int::to_u64(count) - 1;
+            let last = start + found.count + count - 1;
+            found.grown = is_longer.then_some(last);
+            found.forms.extend(forms.into_iter().map(|place| start + found.count + place));
+            found.count += count;
+            found.ranges.push((seq_first, after));
+        }
+        found.leave_grown();
+        Ok(found)
+    }
+
+    /// Finds the first entries that are the set-aside messages of a range. Results of tools may be
+    /// written otherwise, if an equal message follows.
+    fn match_range(
+        &self,
+        session: &mut StoreSession<'_>,
+        entries: &[AlignableEntry],
+        range: &WithdrawnRange,
+    ) -> Result<MatchedBranch> {
+        let most = int::to_usize(range.count()).min(entries.len());
+        let (mut matched, mut place) = (MatchedBranch::default(), 0);
+        let known = self.line.read_forms(session)?;
+        let (mut forms, mut texts, mut open) = (Vec::new(), 0, 0);
+        while place < most {
+            let first = range.seq_first + int::to_u64(place);
+            let last = first + int::to_u64((most - place).min(PAGE_MESSAGES)) - 1;
+            let seqs: Vec<u64> = (first..=last).collect();
+            let stored = self.line.read_stored(session, &seqs)?;
+            for (entry, (seq, message)) in entries.iter().skip(place).zip(seqs.iter().zip(stored)) {
+                let is_equal = match entry.known_seq {
+                    Some(known) => known == *seq,
+                    None => entry.mark.is_same_message(&message.mark),
+                };
+                // Of texts of people and models, only one may differ between two equal messages.
+                let is_text = message_form::is_text(entry);
+                let form = message_form::compare_forms(entry, None, &message);
+                let is_certain = form.is_some_and(|form| form != MessageForm::Shortened)
+                    || message_form::is_stored_form(entry, &message, &known);
+                let is_known_form = is_equal && entry.is_known() && entry.may_be_form.get();
+                let is_form = message_form::may_be_form(entry, &message) && !(is_text && texts > 0);
+                if is_equal || is_certain {
+                    if (is_certain && !is_equal) || is_known_form {
+                        forms.push(place);
+                    }
+                    // A message that differs needs an equal text behind it.
+                    if open == 0 || entry.is_strong_anchor() {
+                        (matched.count, texts, open) = (place + 1, 0, 0);
+                        matched.is_longer = is_known_form && says_more(entry, &message);
+                        matched.forms.append(&mut forms);
+                    }
+                } else if is_form {
+                    open += 1;
+                    texts += usize::from(is_text);
+                    forms.push(place);
+                } else {
+                    return Ok(matched);
+                }
+                place += 1;
+            }
+        }
+        Ok(matched)
+    }
+
+    /// Adds the set-aside messages with an id of an entry. Returns how many of them cannot come
+    /// back, because too many ranges come back.
+    pub(super) fn restore_known(&self, restored: &mut RestoredMessages) -> usize {
+        let is_set_aside = |seq: &u64| {
+            matches!(self.withdrawals.reason_of(*seq), Some(WithdrawalReason::SetAside { .. }))
+        };
+        let known = self.entries.iter().enumerate();
+        let known = known.filter(|(index, _)| restored.grown != Some(*index));
+        let known = known.filter_map(|(_, entry)| entry.known_seq);
+        let mut seqs: Vec<u64> = known.filter(is_set_aside).collect();
+        sort::sort(&mut seqs);
+        seqs.dedup();
+        let mut hidden = 0;
+        for seq in seqs {
+            if restored.ranges.iter().any(|(first, last)| (*first..=*last).contains(&seq)) {
+                continue;
+            }
+            if let Some((_, last)) = restored.ranges.iter_mut().find(|(_, last)| last + 1 == seq) {
+                *last = seq;
+            } else if restored.ranges.len() < RESTORED_MAX {
+                restored.ranges.push((seq, seq));
+            } else {
+                hidden += 1;
+            }
+        }
+        sort::sort(&mut restored.ranges);
+        hidden
+    }
+
+    /// Lists the entries with an id of a set-aside message that say something else than it.
+    pub(super) fn list_known_forms(&self, restored: &RestoredMessages) -> Vec<usize> {
+        let is_form = |(index, entry): &(usize, &AlignableEntry)| {
+            let is_new = [self.diff.grown, restored.grown].contains(&Some(*index));
+            entry.is_known() && entry.position.is_none() && entry.may_be_form.get() && !is_new
+        };
+        self.entries.iter().enumerate().filter(is_form).map(|(index, _)| index).collect()
+    }
+}
+
+/// Returns whether an entry is a longer text than a message.
+fn says_more(entry: &AlignableEntry, message: &ComparedMessage) -> bool {
+    let said = message.said.as_deref();
+    entry.text.zip(said).is_some_and(|((bytes, _), said)| bytes > said.len())
+}
