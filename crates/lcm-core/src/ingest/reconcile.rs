@@ -98,7 +98,8 @@ pub(crate) fn reconcile(
 type EntryIdentity<'a> = (u8, &'a str, &'a [u8]);
 
 /// Returns the indexes of the entries that `append` would store in an empty conversation: without
-/// failed turns, and without entries that repeat an id of an earlier entry.
+/// empty entries, and without those that repeat an id, or a call id with equal content, of an
+/// earlier entry.
 fn select_effective(entries: &[TranscriptEntry]) -> Vec<usize> {
     let mut ids: Vec<(EntryIdentity<'_>, usize)> = Vec::new();
     for (index, entry) in entries.iter().enumerate() {
