@@ -6,8 +6,8 @@
 //!
 //! From every anchor, first forwards and then backwards, the neighbouring entries are compared with
 //! the neighbouring messages, up to the first difference or the next anchor. Other entries without
-//! ids are then matched by content with messages that no entry has, if equal content is evidence:
-//! an inserted or edited entry is stored after the older messages, so an entry before the last
+//! ids are then matched by content with messages that no entry has, if equal content is evidence.
+//! An inserted or edited entry is stored after the older messages, so an entry before the last
 //! aligned entry may be any such message. The entries after the last aligned entry are left to the
 //! caller.
 

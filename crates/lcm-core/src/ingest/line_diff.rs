@@ -8,9 +8,7 @@
 //! | `list` | the list begins with a list that was accepted before | nothing |
 //! | `ids` | an id of an entry leads to a message of the line | messages beside the ids |
 //! | `prefix` | the list begins like the line, or like a later list in it | the equal messages |
-//! | `alignment` | a run of entries ends the line, or lies among the newest messages | those
-//! messages |
-//!
+//! | `alignment` | a run of entries ends the line, or is among its newest | these messages |
 //!
 //! A common beginning counts if it reaches the end of the line or has two anchors, because people
 //! begin with the same short words again. One anchor is enough for the first question if only its

@@ -73,7 +73,7 @@ pub(super) struct ListDecision {
 /// Which messages a caller has seen.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) struct SeenMessages {
-    /// Whether the caller has seen every message after the call: those before `seq_before`, and the
+    /// Whether the caller has seen every message after the call: those up to `seq_before`, and the
     /// others in its list.
     pub(super) is_all: bool,
     /// Seq up to which the caller saw every message before the call; 0: unknown.

@@ -7,10 +7,9 @@
 //! agent has one id for every answer. Such an id does not count: the entry is compared by what it
 //! says, so nothing is lost. A form of a message is the message with its id:
 //!
-//! - a redacted copy, a cut answer, a question without the block that the host added, a message
-//!   whose same calls are written otherwise: the entry is stored already;
-//! - a streamed answer that went on, another result of the same call: the entry says something else
-//!   and becomes another form.
+//! - a redacted copy, a cut answer, a question without the block that the host added, the same
+//!   calls written otherwise: it is stored already;
+//! - a streamed answer that went on, another result of the same call: it becomes another form.
 
 use alloc::{format, string::String, vec::Vec};
 
