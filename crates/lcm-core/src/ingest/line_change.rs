@@ -65,8 +65,8 @@ pub(super) enum ListStart {
 #[derive(Debug, Default)]
 pub(super) struct LineUpdate {
     pub(super) change: Option<LineChange>,
-    /// Seq of the message that the first new message follows in the list, if it follows a later
-    /// message in the line; 0: the list begins with it.
+    /// Seq of the message that the first new message follows in the list, where the line has later
+    /// messages before this one; 0: the list begins with it.
     pub(super) branch: Option<u64>,
     /// Running hash of the list that is stored after the append; `None`: it is not remembered.
     pub(super) list_hash: Option<[u8; 16]>,

@@ -53,8 +53,8 @@ pub(super) struct ListDecision {
     /// One for each entry.
     pub(super) outcomes: Vec<EntryOutcome>,
     pub(super) change: Option<LineChange>,
-    /// Seq of the message that the first new entry follows in the list, if it follows a later
-    /// message in the line; 0: the list begins with the entry.
+    /// Seq of the message that the first new entry follows in the list, where the line has later
+    /// messages before this entry; 0: the list begins with it.
     pub(super) branch: Option<u64>,
     /// Whether the list begins with its new messages.
     pub(super) start: ListStart,

@@ -106,9 +106,9 @@ pub(super) fn adds_block(entry: &AlignableEntry, message: &ComparedMessage) -> b
     entry.role == Role::User && compare_forms(entry, None, message) == Some(MessageForm::Other)
 }
 
-/// Returns whether an entry is a longer form of a message, and was stored before. `known`: the
-/// marks of all stored forms. The line keeps the first part of an answer that was summarised before
-/// it was whole.
+/// Returns whether an entry says more than the message at its place, may be a form of it, and was
+/// stored before as a form. `known`: the marks of stored forms. The line keeps the first part of an
+/// answer that was summarised before it was whole.
 pub(super) fn is_stored_form(
     entry: &AlignableEntry,
     message: &ComparedMessage,

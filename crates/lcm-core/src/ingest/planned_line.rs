@@ -21,8 +21,8 @@ use super::{
 pub(crate) struct PlannedLine {
     /// The change that goes with the first append; `None`: the line does not change.
     pub(super) change: Option<LineChange>,
-    /// Seq of the message that the first new message follows in the list, if it follows a later
-    /// message in the line; 0: the list begins with it.
+    /// Seq of the message that the first new message follows in the list, where the line has later
+    /// messages before this one; 0: the list begins with it.
     pub(super) branch: Option<u64>,
     /// Whether the messages of the call are other forms of stored messages.
     pub(super) is_revision: bool,
