@@ -3,7 +3,8 @@
 //!
 //! Compaction writes the record when a summary was made again, or when a model was asked for the
 //! summary again in vain; a change of the line and a new session write it when a summary leaves the
-//! context. Plans, `status` and searches read the record if the head counts an entry.
+//! context. An import writes the remakes and exits of its export. Readers, such as plans, `status`
+//! and searches, skip the record if the head counts no entry.
 
 use alloc::vec::Vec;
 
