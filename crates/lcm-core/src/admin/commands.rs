@@ -1,11 +1,11 @@
 //! Commands: operations on a conversation that a person or host calls by a verb.
 //!
 //! In: a verb and its arguments as JSON. Out: a JSON report, in which `changed` tells whether the
-//! command changed the store, or with `dry_run` would change the store. A command makes at most one
-//! commit, and none if nothing changes. This module parses the arguments and reads the
-//! conversation. The commands are in [`super::session`], [`super::calibration`],
-//! [`super::deletion`], [`super::focus`], [`super::maintenance`], [`super::prompts`],
-//! [`super::rewind`] and [`super::usage`].
+//! command changed the store, or with `dry_run` would change the store; the report of `live` has no
+//! such member. A command makes at most one commit, and none if nothing changes. This module parses
+//! the arguments and reads the conversation. The commands are in [`super::session`],
+//! [`super::calibration`], [`super::deletion`], [`super::focus`], [`super::maintenance`],
+//! [`super::prompts`], [`super::resummarize`], [`super::rewind`] and [`super::usage`].
 
 use alloc::{string::String, vec::Vec};
 
@@ -68,7 +68,7 @@ enum CommandRequest {
         text: Option<String>,
         seq_last: Option<u64>,
     },
-    /// Sets aside the newest messages.
+    /// Sets aside the messages after a point, and brings back those that lead to it.
     Rewind(RewindRequest),
 }
 
@@ -78,7 +78,7 @@ enum CommandRequest {
 ///
 /// - `unsupported`: the verb is unknown.
 /// - `invalid-input`: an argument breaks a rule.
-/// - `not-found`, `exists`, `denied`: the command's rules refuse the call.
+/// - `not-found`, `exists`, `denied`, `limit-exceeded`: the command's rules refuse the call.
 /// - `conflict`: the conversation changed during the call.
 /// - Errors of the store.
 pub(crate) fn run_command(

@@ -1,4 +1,4 @@
-//! Cursors of an export and an import: progress encoded as text that is opaque to a host.
+//! Cursors of an export, an import and a digest: progress encoded as text that is opaque to a host.
 //!
 //! In: the progress after a page. Out: the cursor for the next call, and from a cursor the progress
 //! again. Decoding makes the checks of a stored record, because a host can pass any text.

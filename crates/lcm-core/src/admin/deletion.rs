@@ -106,7 +106,8 @@ fn build_receipt(call: Call<'_>, state: &DeletionState) -> String {
     answer.end_object()
 }
 
-/// Replaces the head by a tombstone and removes the conversation from every list.
+/// Replaces the head by a tombstone, and moves the conversation from the lists of conversations and
+/// of its family to the list of deletions.
 fn begin_deletion(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -186,7 +187,8 @@ impl<'a> DeletionPiece<'a> {
         Ok(build_receipt(call, &state))
     }
 
-    /// Deletes what other conversations have of this one, then its records, then the tombstone.
+    /// Deletes the next piece: what some linked conversations have of this one; without links, some
+    /// of its records; without records, the tombstone.
     fn continue_deletion(
         mut self,
         session: &mut StoreSession<'_>,

@@ -2,8 +2,9 @@
 //!
 //! In: the store. Out: a SHA-256. The plain digest covers all keys and values; equal calls give
 //! equal digests in every host. The logical digest covers, of each conversation, id, family,
-//! archive, system messages, message texts, summaries and context items. Stores with equal
-//! conversations have equal logical digests, even if their messages came in different batches.
+//! archive, system messages, message texts, summaries, withdrawn ranges with branches, and context
+//! items. Stores with equal conversations have equal logical digests, even if their messages came
+//! in different batches.
 
 use alloc::{format, string::String, vec::Vec};
 use lcm_text::base::hash;
@@ -51,8 +52,8 @@ impl SoundRecord for DigestProgress {}
 ///
 /// # Errors
 ///
-/// `invalid-input`: the cursor is of another call; `corrupt`: the store is damaged (logical digest
-/// only); errors of the store.
+/// `invalid-input`: the cursor is of another call, or is given with `logical`; `corrupt`: the store
+/// is damaged (logical digest only); errors of the store.
 pub(crate) fn digest(
     session: &mut StoreSession<'_>,
     cursor: Option<&str>,

@@ -1,11 +1,10 @@
 //! Export: one conversation, or all conversations, as lines that any store can import.
 //!
 //! In: a conversation and a cursor. Out: a page of lines. An export has the versions of the system
-//! messages, messages, summaries, the withdrawn ranges, the context, the family and the archive
-//! record. All other records
-//! are left out. An import derives identities and search index anew. Other records belong to one
-//! store, such as journal, ledger, grants, usage, vectors, focus brief, and uploads that no message
-//! refers to.
+//! messages, messages, summaries with how they left the context, the withdrawn ranges and branches,
+//! the context, the family and the archive record. All other records are left out. An import
+//! derives identities and search index anew. Other records belong to one store, such as journal,
+//! ledger, grants, usage, vectors, focus brief, and uploads that no message refers to.
 
 use alloc::{string::String, vec::Vec};
 use lcm_text::base::hash;
@@ -99,7 +98,8 @@ enum ExportStage {
         count: u64,
         found: bool,
     },
-    /// The line that begins with the withdrawn range of this index, from 0.
+    /// The line that begins with the withdrawn range of this index, from 0; after the last range,
+    /// the line of the branches.
     Withdrawn {
         from: u64,
     },

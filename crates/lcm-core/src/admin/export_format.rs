@@ -5,7 +5,7 @@
 //! sources), the withdrawn ranges, the context, and an end. Every line closes with a checksum over
 //! this line and all lines before it. The checksum finds the first line that was changed, lost or
 //! moved. No line is longer than [`LINE_BYTES_MAX`]: the text of a large message follows its line
-//! in pieces.
+//! in pieces, and large texts of system messages come in pieces before the line of their version.
 
 use crate::storage::records::session::{ArchiveCause, ArchiveRecord};
 use crate::storage::session::SessionLifecycle;

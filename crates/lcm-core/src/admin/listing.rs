@@ -22,7 +22,7 @@ use lcm_text::base::{
     json::JsonWriter,
 };
 
-/// Most conversations of one page, each with a head of up to 4 KiB to read.
+/// Most conversations of one page, each with a head of up to 5 KiB to read.
 const CONVERSATIONS_PER_PAGE: usize = 200;
 
 /// A page of a listing that a caller requests.

@@ -157,7 +157,7 @@ fn record_end(
     match end_reason {
         Some(reason) if BACKOFF_REASONS.contains(reason) => deferred.with_failure(clock),
         Some(&reason::CONFLICT) => {
-            // The requests were leased by another caller; by then the leases have ended.
+            // Another caller leased the requests; these leases end before `until`.
             let until = clock.deadline_after(LEASE_MS.into());
             let next_attempt_at = deferred.next_attempt_at.max(until);
             DeferredCompaction { next_attempt_at, ..deferred }

@@ -1,5 +1,6 @@
 //! Administration: status, listings, check, digest, export, import, and the commands of a
-//! conversation (session lifecycle, calibration, usage, focus brief, maintenance).
+//! conversation (session lifecycle, calibration, usage and advice, focus brief, maintenance,
+//! remakes, rewind, deletion, prompts).
 //!
 //! In: a conversation or the whole store, and arguments as JSON. Out: reports as JSON. The engine's
 //! facade calls these functions for the interface `admin`.

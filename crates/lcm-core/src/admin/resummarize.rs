@@ -27,8 +27,8 @@ impl CommandContext<'_, '_> {
     ///
     /// # Errors
     ///
-    /// `not-found`: no such summary; `invalid-input`: a summary is not provisional, or was made
-    /// again.
+    /// `not-found`: no such summary; `invalid-input`: a summary is not provisional, was made again,
+    /// or left the context.
     pub(super) fn allow_remakes(mut self, names: Option<Vec<String>>) -> Result<JsonWriter> {
         self.ensure_writable()?;
         let keys = self.call.keys;

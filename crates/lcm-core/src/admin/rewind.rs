@@ -1,7 +1,8 @@
 //! The command `rewind`: sets aside the newest messages of a conversation.
 //!
-//! In: the last message that stays, or a number of units. Out: the set-aside messages. They stay
-//! stored, searches find them, and no context has them. The rules are in [`crate::ingest`].
+//! In: the last message that stays or comes back, or a number of units. Out: counts, and the newest
+//! of the set-aside messages, as many as one answer takes. Set-aside messages stay stored, searches
+//! find them, and no context has them. The rules are in [`crate::ingest`].
 
 use crate::{
     ingest::{self, RewindTarget},
@@ -48,7 +49,8 @@ impl RewindRequest {
 }
 
 impl CommandContext<'_, '_> {
-    /// Sets aside the messages after the target, and returns the answer as JSON.
+    /// Sets aside the messages after the target, brings back those that lead to it, and returns the
+    /// answer as JSON.
     pub(super) fn rewind_messages(mut self, request: RewindRequest) -> Result<JsonWriter> {
         self.ensure_writable()?;
         let (session, call) = (&mut *self.session, self.call);

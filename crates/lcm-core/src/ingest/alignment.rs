@@ -34,10 +34,10 @@ pub(super) struct AlignableEntry {
     pub(super) text: Option<(usize, [u8; 16])>,
     /// Running hash over the parts of the list, after the entry.
     pub(super) list_hash: [u8; 16],
-    /// Seq of the message with an id of the entry; `None`: no such message is stored.
+    /// Seq of the message that the entry is by its ids; `None`: its ids say nothing.
     pub(super) known_seq: Option<u64>,
-    /// Position in the line of the message with an id of the entry; `None`: there is no such
-    /// message, or it is not in the line.
+    /// Position in the line of the message `known_seq`; `None`: there is no such message, or it is
+    /// not in the line.
     pub(super) position: Option<u64>,
     /// Whether equal content is evidence that entry and message are the same.
     pub(super) is_discriminating: bool,
@@ -51,7 +51,7 @@ pub(super) struct AlignableEntry {
 }
 
 impl AlignableEntry {
-    /// Returns whether an id of the entry is stored.
+    /// Returns whether an id of the entry is stored and counts.
     pub(super) fn is_known(&self) -> bool {
         self.known_seq.is_some()
     }
@@ -77,7 +77,8 @@ impl AlignableEntry {
         }
     }
 
-    /// Returns whether the entry, of which no id is stored, can be the message with this mark.
+    /// Returns whether the entry, of which no id is stored, can be the message with this mark. Sets
+    /// `may_be_form` if both are results of one call that say different things.
     pub(super) fn is_same(&self, mark: &MessageMark) -> bool {
         let is_same = self.mark.is_same_message(mark);
         let is_form = !is_same
@@ -146,7 +147,8 @@ impl NewestMessages<'_> {
     }
 
     /// Counts the entries with the call ids of their messages among the last `length`, which equal
-    /// the newest messages. 0 if no message before has a call id: ids may begin anew in each turn.
+    /// the newest messages. Returns 0 if no message before these has a call id: ids may begin anew
+    /// in each turn.
     fn count_counted_calls(&self, entries: &[AlignableEntry], length: usize) -> usize {
         if !self.marks.iter().rev().skip(length).any(MessageMark::has_call) {
             return 0;

@@ -5,10 +5,11 @@
 //! [`super::line_diff`] uses this module.
 //!
 //! From every anchor, first forwards and then backwards, the neighbouring entries are compared with
-//! the neighbouring messages, up to the first difference or the next anchor. The other entries
-//! without ids are then matched by content with messages that no entry has: an inserted or edited
-//! entry is stored after the older messages, so an entry before the last aligned entry may be any
-//! such message. The entries after the last aligned entry are left to the caller.
+//! the neighbouring messages, up to the first difference or the next anchor. Other entries without
+//! ids are then matched by content with messages that no entry has, if equal content is evidence.
+//! An inserted or edited entry is stored after the older messages, so an entry before the last
+//! aligned entry may be any such message. The entries after the last aligned entry are left to the
+//! caller.
 
 use alloc::vec::Vec;
 
@@ -20,9 +21,9 @@ use super::{
     stored_line::{ComparedMessage, PAGE_MESSAGES, StoredLine},
 };
 
-/// Returns for each entry the position of its message; `None`: not stored. `has_id` returns
-/// whether the entry at an index has an id, stored or not; only entries without ids are searched
-/// for by content.
+/// Returns for each entry the position of its message; `None`: no message was found. `has_id`
+/// returns whether the entry at an index has an id, stored or not; only entries without ids are
+/// searched for by content.
 ///
 /// # Errors
 ///

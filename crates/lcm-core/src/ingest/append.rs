@@ -48,11 +48,12 @@ use super::{
 ///
 /// # Errors
 ///
-/// `invalid-input`: a message that cannot be read, named by its index; `limit-exceeded`: too many
-/// or too large messages, with the number that fits; `exists`: a refused likely replay, or another
-/// family; `denied`: the conversation is archived; `conflict`: the conversation is not at
-/// `revision`, or another call committed first; `not-found`: nothing was uploaded under a name;
-/// errors of the store.
+/// `invalid-input`: a wrong option, or a message that cannot be read, named by its index;
+/// `limit-exceeded`: too many or too large messages, with the number that fits, or a record that
+/// would be too large; `exists`: a refused likely replay, or another family; `denied`: the
+/// conversation is archived or is being deleted; `conflict`: the conversation is not at `revision`,
+/// or another call committed first; `not-found`: nothing was uploaded under a name; errors of the
+/// store.
 pub(crate) fn append(
     session: &mut StoreSession<'_>,
     call: Call<'_>,

@@ -31,7 +31,7 @@ pub(super) struct AppendExtra {
     pub(super) revision: Option<u64>,
     /// Whether a likely replay is an error.
     pub(super) refuse_replay: bool,
-    /// Seq up to which the caller has seen every message; `None`: unknown.
+    /// Seq up to which the caller has seen every message; `None` or 0: unknown.
     pub(super) seq_seen: Option<u64>,
     /// What the plan of `reconcile` does to the line; `None`: the call carries out no such plan.
     pub(super) planned: Option<PlannedLine>,

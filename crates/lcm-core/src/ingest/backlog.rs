@@ -29,7 +29,8 @@ const LEAF_CHUNK_TOKENS_DEFAULT: u32 = 20_000;
 /// The fields of a transcript that limit its plan.
 #[derive(Debug, Default)]
 pub(super) struct BacklogOptions {
-    /// Whether the number of entries of the plan is limited; the oldest missing entries are kept.
+    /// Whether the number of entries of the plan is limited if messages are stored; the oldest
+    /// missing entries are kept.
     is_bounded: bool,
     /// Whether the session began as a copy of another session.
     is_forked: bool,
@@ -74,7 +75,7 @@ impl BacklogOptions {
         }
     }
 
-    /// Cuts the sorted list of missing entries to the limits and returns what was cut. `tokens`
+    /// Cuts the sorted list of missing entries to the limits and returns their effect. `tokens`
     /// returns the tokens of the entry at an index.
     pub(super) fn limit_missing(
         &self,
@@ -143,7 +144,8 @@ impl BacklogOptions {
         plan.add_flag("more", bounded.has_more);
     }
 
-    /// Builds the warning about a blocked plan or a cut fork; `None`: neither.
+    /// Builds the warning about a blocked plan or, if the plan is not blocked, a cut fork; `None`:
+    /// neither.
     pub(super) fn build_warning(&self, bounded: &BoundedBacklog) -> Option<String> {
         if bounded.blocked_reason.is_some() {
             return Some(String::from(

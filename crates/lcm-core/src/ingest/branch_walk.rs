@@ -60,7 +60,8 @@ impl LineRequest<'_, '_> {
     /// Finds the set-aside messages with which the list goes on from index `start` on, after the
     /// message `fork`.
     ///
-    /// At each fork of the tree the longest equal range is taken, of equal lengths the newest.
+    /// At each fork of the tree, the range is taken whose first messages are the most entries; of
+    /// equally good ranges, the newest.
     pub(super) fn walk_branches(
         &self,
         session: &mut StoreSession<'_>,
@@ -97,8 +98,8 @@ impl LineRequest<'_, '_> {
         Ok(found)
     }
 
-    /// Finds the first entries that are the set-aside messages of a range. Results of tools may be
-    /// written otherwise, if an equal message follows.
+    /// Finds the first entries that are the messages of a set-aside range. A pair that only may be
+    /// two forms of one message counts if an equal entry follows that is a strong anchor.
     fn match_range(
         &self,
         session: &mut StoreSession<'_>,
@@ -130,7 +131,7 @@ impl LineRequest<'_, '_> {
                     if (is_certain && !is_equal) || is_known_form {
                         forms.push(place);
                     }
-                    // A message that differs needs an equal text behind it.
+                    // A message that differs needs an equal strong anchor behind it.
                     if open == 0 || entry.is_strong_anchor() {
                         (matched.count, texts, open) = (place + 1, 0, 0);
                         matched.is_longer = is_known_form && says_more(entry, &message);

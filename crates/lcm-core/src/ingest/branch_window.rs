@@ -44,7 +44,7 @@ impl BranchWindow {
 impl LineRequest<'_, '_> {
     /// Finds the longest run of set-aside messages, of equally long ones the newest, with which the
     /// list begins. The run needs two anchors and is looked for among the newest messages. `None`:
-    /// there is no such run.
+    /// there is no such run, or too many ranges lead to it from the line.
     pub(super) fn find_window(&self) -> Option<BranchWindow> {
         let head = self.line.message_history().head;
         let first = head.messages + 1 - int::to_u64(head.recent_marks.len());
@@ -81,14 +81,15 @@ impl LineRequest<'_, '_> {
     }
 }
 
-/// Returns the set-aside range that has a message.
+/// Returns the set-aside range that has a message; `None`: the message is in the line, or another
+/// form.
 fn find_range(withdrawals: &Withdrawals, seq: u64) -> Option<WithdrawnRange> {
     let range = withdrawals.range_of(seq)?;
     matches!(range.reason, WithdrawalReason::SetAside { .. }).then_some(*range)
 }
 
-/// Returns the message of the line that a set-aside message follows by way of its branch, and the
-/// ascending ranges between them, up to `seq_last`; `None`: too many ranges.
+/// Returns the seq of the message of the line that the set-aside message `seq_first` follows by way
+/// of its branch, and the ascending ranges after it, up to `seq_last`; `None`: too many ranges.
 pub(super) fn find_path(
     withdrawals: &Withdrawals,
     seq_first: u64,

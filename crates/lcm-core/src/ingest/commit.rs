@@ -132,7 +132,7 @@ impl AppendCommit<'_> {
     }
 }
 
-/// Adds an idempotency key to the head, then drops the oldest keys and message hashes over their
+/// Adds an idempotency key to the head, then drops the oldest keys and message marks over their
 /// limits.
 fn remember_batch(head: &mut ConversationHead, batch_record: Option<BatchRecord>) {
     if let Some(record) = batch_record {
@@ -169,7 +169,7 @@ pub(super) fn join_family(
 pub(super) struct UnchangedAppend<'a> {
     /// The candidates, which are all skipped.
     pub(super) candidates: &'a [AppendCandidate<'a>],
-    /// Number of first candidates that an earlier attempt of the call stored.
+    /// Number of first candidates that an earlier attempt of the call stored or skipped.
     pub(super) repeated: u32,
     pub(super) seen: SeenMessages,
     pub(super) warnings: Vec<String>,

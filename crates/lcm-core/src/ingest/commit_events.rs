@@ -1,4 +1,5 @@
-//! The events of an append: what was stored, skipped, set aside and restored.
+//! The events of an append: what was stored, skipped, set aside and restored, and another version
+//! of the system messages.
 //!
 //! In: the decision about a batch, and its commit. Out: events of the receipt. `append` and its
 //! commit use this module.
@@ -11,8 +12,8 @@ use lcm_text::{
 
 use super::{batch::AppendCandidate, line_change::LineUpdate, new_messages::AppendDecision};
 
-/// Adds an event for each reason for which candidates were skipped. An earlier attempt stored the
-/// first `repeated` candidates, and this call stores `ingested`.
+/// Adds an event for each reason for which candidates were skipped. An earlier attempt stored or
+/// skipped the first `repeated` candidates, and this call stores `ingested`.
 pub(super) fn add_skips(
     call: Call<'_>,
     candidates: &[AppendCandidate<'_>],

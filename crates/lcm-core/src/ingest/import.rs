@@ -2,8 +2,8 @@
 //!
 //! In: messages that follow the newest stored message. Out: a receipt, after one commit as of
 //! [`super::append()`]. The import of `admin` uses this module after it has compared the earlier
-//! messages. An export never has a message that an append would skip, so such a message is an
-//! error.
+//! messages. An export never has a failed turn without content, which an append skips, so such a
+//! message is an error.
 
 use alloc::{string::String, vec::Vec};
 use lcm_text::message::{Role, batch_limit};

@@ -1,5 +1,5 @@
-//! The change of the line by an append: messages that are set aside, that come back, and that are
-//! other forms of messages.
+//! The change of the line by an append or a rewind: messages that are set aside, that come back,
+//! and that are other forms of messages.
 //!
 //! In: the decision about a list, and the new messages. Out: the new context, the record of
 //! withdrawn messages and the newest user message, as parts of the commit of the append. An append
@@ -40,11 +40,12 @@ pub(super) struct LineChange {
     /// Seq of the last message that stays, apart from those that come back; the number of messages:
     /// all stay.
     pub(super) fork: u64,
-    /// Whether the messages after `fork` leave the line as shorter forms of a new message.
+    /// Whether the one message of the line after `fork` leaves it as a shorter form of a new
+    /// message.
     pub(super) is_grown: bool,
     /// First and last seqs of the set-aside messages that come back, ascending.
     pub(super) restored: Vec<(u64, u64)>,
-    /// Whether the list has every message of the line, so that no branch of it is in doubt now.
+    /// Whether the list has every message of the line, so that no branch of it stays in doubt.
     pub(super) ends_doubt: bool,
 }
 
@@ -64,14 +65,14 @@ pub(super) enum ListStart {
 #[derive(Debug, Default)]
 pub(super) struct LineUpdate {
     pub(super) change: Option<LineChange>,
-    /// Seq of the message that the first new message follows in the list, if the newest message of
-    /// the line is another; 0: none.
+    /// Seq of the message that the first new message follows in the list, where the line has later
+    /// messages before this one; 0: the list begins with it.
     pub(super) branch: Option<u64>,
     /// Running hash of the list that is stored after the append; `None`: it is not remembered.
     pub(super) list_hash: Option<[u8; 16]>,
     /// What the caller has seen after the append.
     pub(super) seen: SeenMessages,
-    /// Where a list begins.
+    /// Whether the list begins with the new messages.
     pub(super) start: ListStart,
     /// The record of withdrawn messages before the append.
     pub(super) withdrawals: Withdrawals,
@@ -89,7 +90,7 @@ pub(super) struct PreparedUpdate {
     branch: Option<u64>,
     /// The newest user message of the line, before new messages.
     newest_user: Option<UserMessageRef>,
-    /// Seq of the last message that stays; `None`: all messages stay.
+    /// [`LineChange::fork`] of the change; `None`: no message leaves the line or comes back.
     fork: Option<u64>,
     /// What else changes with the items; the items themselves are in `replacement`.
     unfolded: UnfoldedItems,
@@ -106,12 +107,14 @@ pub(super) struct NewMessageCounts<'a> {
 }
 
 impl LineUpdate {
-    /// Reads what the update needs, as long as the head is the stored one; `None`: the append only
+    /// Reads what the update needs; `head` must still be the stored one. `None`: the append only
     /// extends the line.
     ///
     /// # Errors
     ///
-    /// `limit-exceeded`: too many set-aside ranges; `corrupt`; errors of the store.
+    /// `invalid-input`: the conversation cannot make the change; `limit-exceeded`: too many ranges
+    /// of withdrawn messages, or too many summaries give way; `conflict`: the conversation has
+    /// changed; `corrupt`; errors of the store.
     pub(super) fn prepare_update(
         self,
         session: &mut StoreSession<'_>,
@@ -134,7 +137,7 @@ impl LineUpdate {
             let first = first.min(change.fork + 1);
             // New messages are joined with the last item, so that one is always replaced.
             let mut before = items.iter().take_while(|item| item.seq_last() < first).count();
-            // Messages that come back are joined with the run before them.
+            // Messages that come back are joined with a run or withdrawn item before them.
             let is_summary = |item: &ContextItem| matches!(item, ContextItem::Summary(_));
             if before > 0 && !items.get(before - 1).is_some_and(is_summary) {
                 before -= 1;
@@ -246,7 +249,8 @@ impl PreparedUpdate {
             };
             push_item(&mut self.replacement, ContextItem::Run(run));
         }
-        // The packs named the newest user message of all new messages.
+        // `newest_user` may name another form, which the packs added, or a message that is set
+        // aside.
         if head.newest_user.is_none_or(|user| user.seq < line_first) {
             head.newest_user = self.newest_user;
         }
@@ -260,7 +264,7 @@ impl PreparedUpdate {
         )?;
         head.context = context;
         changes.add_puts(nodes);
-        // These lists have messages that are set aside now.
+        // The dropped lists and starts have messages that this change sets aside.
         let fork = self.fork;
         head.accepted_lists.retain(|list| fork.is_none_or(|fork| list.seq_last <= fork));
         head.list_starts.retain(|seq| fork.is_none_or(|fork| *seq <= fork));
@@ -381,7 +385,7 @@ pub(crate) fn find_newest_user(
     newest_restored: u64,
 ) -> Result<Option<UserMessageRef>> {
     let head = history.head;
-    // What came back may have a newer one.
+    // Messages that came back may have a newer user message.
     if let Some(user) = head.newest_user.filter(|user| user.seq >= newest_restored)
         && withdrawals.position_of(user.seq).is_some()
     {

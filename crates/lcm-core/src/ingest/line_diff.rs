@@ -1,20 +1,21 @@
 //! Comparison of a list of a host with the line: which entries are stored, and where.
 //!
 //! In: the entries of a list, whole or its end, and the line. Out: the position of each entry that
-//! is stored. Matched entries keep their order and share no message.
+//! was found in the line, and which of these entries are other forms of their messages.
 //!
 //! | by | what it needs | reads |
 //! |---|---|---|
 //! | `list` | the list begins with a list that was accepted before | nothing |
-//! | `ids` | an id of an entry is stored | messages beside the ids |
-//! | `prefix` | the list begins like the line, or like what mode `new` began | the equal messages |
-//! | `alignment` | the list begins with the newest messages, or lies among them | those messages |
+//! | `ids` | an id of an entry leads to a message of the line | messages beside the ids |
+//! | `prefix` | the list begins like the line, or like a later list in it | the equal messages |
+//! | `alignment` | a run of entries ends the line, or is among its newest | these messages |
 //!
 //! A common beginning counts if it reaches the end of the line or has two anchors, because people
-//! begin with the same short words again. System messages that fill the slot are not compared.
+//! begin with the same short words again. One anchor is enough for the first question if only its
+//! answer follows in the line. System messages that fill the slot are not compared.
 //!
-//! The entries of a whole list between and after what was found are aligned with the messages there
-//! ([`super::range_alignment`]). So a whole list may have changes, omissions and insertions.
+//! The entries before, between and after what was found are aligned with the messages there
+//! ([`super::range_alignment`]). So a list may have changes, omissions and insertions.
 
 use alloc::{string::String, vec::Vec};
 
@@ -32,21 +33,22 @@ use super::{
     stored_line::StoredLine,
 };
 
-/// Start positions within the newest messages that are tried.
+/// Most starts of a run among the newest messages that are tried; also most entries that are paired
+/// with one message to find them.
 const START_CANDIDATES_MAX: usize = 4;
-/// Most messages after the last aligned one that are compared as other forms of entries.
+/// Most times that the entry after the last aligned one is compared as another form of its message.
 const FORMS_MAX: usize = 16;
 
-/// A list and the line, at least one message long.
+/// A list and the line with which it is compared.
 pub(super) struct LineComparison<'a, 'b> {
     pub(super) line: &'a StoredLine<'b>,
-    /// The entries that an append does not skip.
+    /// The compared entries: without empty ones and those that may fill the slot.
     pub(super) entries: &'a [AlignableEntry],
     /// Number of first entries that are known to be stored.
     pub(super) confirmed: usize,
     /// Texts of the newest messages; empty if no entry is a redacted copy.
     pub(super) texts: &'a [String],
-    /// Returns whether the host gave an entry an id, stored or not.
+    /// Returns whether an entry has an id of the host that counts, stored or not.
     pub(super) has_id: &'a dyn Fn(usize) -> bool,
     /// Returns what an entry says, if that is one text; `None`: something else, or only hashes are
     /// known.
@@ -60,25 +62,25 @@ pub(super) struct LineDiff {
     pub(super) found_by: &'static str,
     /// Number of first entries that are stored, at positions that were not looked up.
     pub(super) accepted: usize,
-    /// Position after which nothing belongs to the first `accepted` entries.
+    /// Greatest position that the first `accepted` entries may have.
     pub(super) position_accepted: u64,
     /// Seq up to which the caller of the accepted list had seen every message; 0: none.
     pub(super) seen_accepted: u64,
-    /// Position of each entry; `None`: not stored, or accepted.
+    /// Position of each entry; `None`: not found in the line, accepted, or `grown`.
     pub(super) positions: Vec<Option<u64>>,
-    /// Entries that are other forms of the messages at their positions, without a neighbour behind.
+    /// Entries that are other forms of the messages at their positions.
     pub(super) other_forms: Vec<usize>,
     /// The entry that is a longer form of the newest message.
     pub(super) grown: Option<usize>,
     /// Whether the list began like the line without enough anchors.
     pub(super) has_short_beginning: bool,
-    /// Whether only the first question is shared, and the line continues with its answer alone, so
-    /// that the list may have another answer to it.
+    /// Whether the common beginning has one anchor and the line has no message of a user after it,
+    /// so that the list may have another answer to its first question.
     pub(super) is_first_turn: bool,
 }
 
 impl LineDiff {
-    /// The comparison of a list that is not compared: only entries known by id are stored.
+    /// Creates the result for a list that is not aligned: only entries known by id are stored.
     fn from_ids(entries: &[AlignableEntry]) -> Self {
         let positions: Vec<Option<u64>> = entries.iter().map(|entry| entry.position).collect();
         let is_known = positions.iter().any(Option::is_some);
@@ -187,7 +189,8 @@ impl LineComparison<'_, '_> {
         Ok(diff)
     }
 
-    /// Finds the aligned entries that are results of the same calls and say something else.
+    /// Finds the aligned entries with `may_be_form` that say something else than their messages:
+    /// other forms, or a longer form of the newest message.
     fn find_forms(&self, session: &mut StoreSession<'_>, diff: &mut LineDiff) -> Result<()> {
         for (index, entry) in self.entries.iter().enumerate().filter(|it| it.1.may_be_form.get()) {
             let Some(position) = diff.positions.get(index).copied().flatten() else { continue };
@@ -208,7 +211,8 @@ impl LineComparison<'_, '_> {
             if !is_form || diff.other_forms.contains(&index) {
                 continue;
             }
-            // A result that was filled in later replaces the first one.
+            // A result that was filled in later, or an answer that went on, replaces its first
+            // form.
             if is_newest && is_longer && index >= diff.accepted {
                 diff.grown = Some(index);
                 diff.positions.get_mut(index).into_iter().for_each(|it| *it = None);
@@ -242,8 +246,8 @@ impl LineComparison<'_, '_> {
         false
     }
 
-    /// Finds a list that runs cannot prove, because some of its questions are stored with a block of
-    /// the host: a list that begins with such a question, or a window that ends with the newest
+    /// Places a list without a proven run, because some of its questions are stored with a block of
+    /// the host: by such a question at its beginning, or by first entries that are the newest
     /// messages.
     fn find_through_blocks(
         &self,
@@ -297,7 +301,8 @@ impl LineComparison<'_, '_> {
         Ok(Some(forms).filter(|forms| anchors >= INSIDE_ANCHORS_MIN && !forms.is_empty()))
     }
 
-    /// Finds runs at the beginning and the end of list and line.
+    /// Finds the run with which the list begins like the line or a later list, and a run that has
+    /// newest messages.
     fn find_runs(&self, session: &mut StoreSession<'_>, diff: &mut LineDiff) -> Result<()> {
         let stored = int::to_usize(self.line.count_messages());
         let prefix = self.match_from(session, 0, 1)?;
@@ -421,7 +426,8 @@ impl LineComparison<'_, '_> {
         run.is_named || alignment::have_certain_texts(entries)
     }
 
-    /// Returns whether a person said something from a position on. Of more than one page, yes.
+    /// Returns whether a message from a position on is of a user, or more than one page of messages
+    /// follows.
     fn has_user_after(&self, session: &mut StoreSession<'_>, position: u64) -> Result<bool> {
         let stored = self.line.read_page(session, position)?;
         let is_more = position + int::to_u64(stored.len()) <= self.line.count_messages();
@@ -442,7 +448,8 @@ impl LineComparison<'_, '_> {
     }
 
     /// Matches the entries after the one at index `start` with the line after the message at a
-    /// position, if the entry may be another form of the message.
+    /// position. The run is empty if it has no anchor, or the entry cannot be another form of the
+    /// message.
     fn match_after_form(
         &self,
         session: &mut StoreSession<'_>,
@@ -461,7 +468,7 @@ impl LineComparison<'_, '_> {
     }
 
     /// Compares the entries after the last aligned one with the messages there as other forms of
-    /// them: one form holds the other whole, or a result of the same call was replaced.
+    /// them: those of [`compare_forms`], forms that were stored before, and stubs of results.
     fn compare_tail(&self, session: &mut StoreSession<'_>, diff: &mut LineDiff) -> Result<()> {
         let last = diff.positions.iter().rposition(Option::is_some);
         let mut start = last.map_or(diff.accepted, |index| (index + 1).max(diff.accepted));
@@ -512,7 +519,7 @@ impl LineComparison<'_, '_> {
     }
 
     /// Returns whether the list continues after an entry as the line does after a message. After
-    /// the newest message, any entry may follow.
+    /// the newest message, any entry may follow, but one must.
     fn goes_on_after(
         &self,
         session: &mut StoreSession<'_>,
@@ -557,7 +564,7 @@ impl LineComparison<'_, '_> {
         }
     }
 
-    /// Aligns the entries between and after what was found.
+    /// Aligns the entries before, between and after what was found.
     fn align_gaps(&self, session: &mut StoreSession<'_>, diff: &mut LineDiff) -> Result<()> {
         let mut start = diff.accepted;
         let mut position = diff.position_accepted + 1;
@@ -597,9 +604,9 @@ impl LineComparison<'_, '_> {
     /// Returns `first`, and two runs after `first` if the list is rotated.
     ///
     /// A list is rotated if older messages were inserted at its start after the rest was stored, so
-    /// the line has the older messages after the rest. The second run is all messages before
-    /// `first`, and the third run the messages after `first`. The second run needs enough anchors,
-    /// because a short run may be a repetition.
+    /// the line has the older messages after the rest. In the line, the messages of the second run
+    /// are all those before `first`, and the messages of the third run follow `first`. The second
+    /// run needs enough anchors, because a short run may be a repetition.
     fn find_rotated_runs(
         &self,
         session: &mut StoreSession<'_>,
@@ -666,7 +673,7 @@ impl LineComparison<'_, '_> {
         Ok(best)
     }
 
-    /// Extends a run to the entries before, behind what is skipped.
+    /// Extends a run to the equal entries and messages before it, back to what is skipped.
     fn extend_run(
         &self,
         session: &mut StoreSession<'_>,
@@ -700,7 +707,7 @@ impl LineComparison<'_, '_> {
         Ok(())
     }
 
-    /// Finds the longest run that begins among the newest messages and does not reach their end.
+    /// Finds the longest run that has one of the newest messages; it need not end with the newest.
     /// The run must have two anchors, and no entry before it that is not confirmed.
     fn find_inside_run(&self, session: &mut StoreSession<'_>) -> Result<AlignedRun> {
         let marks = self.line.newest_marks();

@@ -1,8 +1,8 @@
 //! Alignment of a list with the line, for `append` and `reconcile` alike.
 //!
-//! In: the entries of a list and the seqs of the messages with their ids. Out: a decision about
-//! each entry. A list is whole or the end of a whole list. Its leading system messages are not
-//! compared with the line: [`super::system_messages`] decides about them.
+//! In: the entries of a list, and for each entry the seq of the message that its ids lead to. Out:
+//! a decision about each entry, and how the line changes. A list is whole or the end of a whole
+//! list. [`super::system_messages`] decides about leading system messages that no id leads to.
 
 use alloc::{string::String, vec::Vec};
 use core::cell::Cell;
@@ -37,11 +37,11 @@ use super::{
 pub(super) struct AlignmentRequest<'a> {
     /// The entries that an append does not skip.
     pub(super) entries: &'a [&'a TranscriptEntry],
-    /// For each entry, the seq of the message with an id of the entry.
+    /// For each entry, the seq of the message that it is by its ids; `None`: its ids say nothing.
     pub(super) known: &'a [Option<u64>],
     /// Number of first entries that are known to be stored.
     pub(super) confirmed: usize,
-    /// Seq up to which the caller has seen every message; `None`: unknown.
+    /// Seq up to which the caller has seen every message; `None` or 0: unknown.
     pub(super) seq_seen: Option<u64>,
     /// Returns what an entry says, if that is one text; `None`: something else, or only hashes are
     /// known.
@@ -79,8 +79,8 @@ fn hash_rows(rows: &[ComparedRow<'_>]) -> Vec<[u8; 16]> {
     rows.iter().scan([0; 16], advance).collect()
 }
 
-/// Returns the outcomes of entries from those of their rows. An entry is stored if all its rows
-/// are.
+/// Returns the outcomes of entries from those of their rows. An entry has the outcome of its first
+/// row if all its other rows are stored; else the entry is new.
 fn join_outcomes(rows: &[ComparedRow<'_>], outcomes: Vec<EntryOutcome>) -> Vec<EntryOutcome> {
     let mut joined: Vec<(usize, EntryOutcome)> = Vec::with_capacity(outcomes.len());
     for (row, outcome) in rows.iter().zip(outcomes) {
@@ -130,7 +130,7 @@ pub(super) fn align_list(
         has_id: &has_id,
         text_of: &text_of,
     };
-    // Nothing but its id tells whether the only message of a list was said again.
+    // The only entry of a list counts as stored by its id alone, because a text may be said again.
     let mut diff = match line.count_messages() == 0 || list.entries.len() < 2 || entries.is_empty()
     {
         true => comparison.compare_ids(session)?,
@@ -147,7 +147,8 @@ pub(super) fn align_list(
     };
     let mut decision = request.decide_list(session)?;
     decision.outcomes = join_outcomes(&rows, decision.outcomes);
-    // The line was compared without the system messages: with them, one entry is a list.
+    // `decide_list` saw the entries after the lead. One entry there is no single message: it begins
+    // a list as well.
     if lead > 0 && decision.found_by == "none" && decision.outcomes.contains(&EntryOutcome::New) {
         decision.start = ListStart::Unplaced;
     }
@@ -184,9 +185,9 @@ fn keep_summarised(
 }
 
 impl AlignmentRequest<'_> {
-    /// Lists the rows of the entries after the first `lead`. An entry has a row for each part if it
-    /// is none of the newest messages, but its parts are consecutive ones: the assembly and other
-    /// dialects join neighbours of one role.
+    /// Lists the rows of the entries after the first `lead`. An entry without an id has a row for
+    /// each part if it equals none of the newest messages, but its parts equal consecutive ones.
+    /// Assembly and some dialects join neighbours of one role in this way.
     fn list_rows(&self, lead: usize, line: &StoredLine<'_>) -> Vec<ComparedRow<'_>> {
         let marks = line.newest_marks();
         let mut rows = Vec::with_capacity(self.entries.len());
@@ -214,7 +215,7 @@ impl AlignmentRequest<'_> {
         rows
     }
 
-    /// Builds the rows as they are compared with the line.
+    /// Builds the entries that are compared with the line, one for each row.
     fn build_entries(
         &self,
         rows: &[ComparedRow<'_>],
@@ -235,7 +236,8 @@ impl AlignmentRequest<'_> {
                 known_seq: known,
                 position: known.and_then(|seq| line.position_of(seq)),
                 is_discriminating: entry.is_discriminating,
-                // An entry with an id of its own is another message, however alike the texts are.
+                // An entry with an id of the host can only be a copy of the message with this id,
+                // and `taken_ids` compares these two.
                 redacted_copy: entry.redacted_copy.filter(|_| whole && !entry.has_host_id()),
                 is_id_taken: entry.is_id_taken,
                 may_be_form: Cell::new(whole && entry.is_other_form),
@@ -244,8 +246,9 @@ impl AlignmentRequest<'_> {
         rows.iter().zip(hash_rows(rows)).map(build).collect()
     }
 
-    /// Counts the first entries that may fill the slot: leading system messages of which no id is
-    /// stored. A list of nothing else may fill the slot only where `has_no_message`.
+    /// Counts the first entries that may fill the slot: leading system messages, at most 64, before
+    /// the first entry with a stored id. If they are the whole list, the count is 0 unless
+    /// `has_no_message`.
     fn count_lead(&self, has_no_message: bool) -> usize {
         let unknown = self.known.iter().take_while(|known| known.is_none()).count();
         let lead = count_leading(self.entries.iter().map(|entry| entry.role)).min(unknown);

@@ -1,7 +1,8 @@
 //! The plan of one append: which candidates are stored, in which order, and what changes before.
 //!
-//! In: the candidates of a list, or what `reconcile` planned. Out: places of candidates and the
-//! update of the line. [`super::append()`] uses this module.
+//! In: the candidates of a call, and what `reconcile` planned, if it did. Out: places of
+//! candidates, the candidates that fill the slot, and the update of the line. [`super::append()`]
+//! uses this module.
 
 use alloc::{string::String, vec::Vec};
 
@@ -34,13 +35,15 @@ use super::{
     transcript::TranscriptEntry,
 };
 
-/// Notice about a list of which everything is old, though no whole list was recognised.
+/// Notice about a list whose entries are all stored, and are only a part of the line: the caller
+/// may have meant new messages.
 const NOTHING_NEW: &str = "nothing-new: the list equals the newest messages; append new messages \
                            that equal them in mode `new`";
 
 /// The plan of an append.
 pub(super) struct AppendPlan {
-    /// The candidates to store: other forms of stored messages first.
+    /// The candidates to store, unless a stored message has their identity and says the same. In
+    /// mode `transcript`, other forms of stored messages come first.
     pub(super) places: Vec<CandidatePlace>,
     /// Indexes of the candidates that fill the slot of system messages.
     pub(super) system: Vec<usize>,
@@ -73,7 +76,7 @@ pub(super) fn match_batch(
     ids.find_stored(session, history, withdrawals)
 }
 
-/// A list that one call holds whole.
+/// The candidates of one call, with its append mode.
 pub(super) struct ListBatch<'a> {
     pub(super) candidates: &'a [AppendCandidate<'a>],
     /// Which candidates are stored, as their ids show.
@@ -82,7 +85,8 @@ pub(super) struct ListBatch<'a> {
 }
 
 impl ListBatch<'_> {
-    /// Plans the append in its mode. An earlier attempt stored the first `repeated` candidates.
+    /// Plans the append in its mode. An earlier attempt stored or skipped the first `repeated`
+    /// candidates; only mode `new` leaves them out.
     ///
     /// # Errors
     ///
@@ -101,7 +105,8 @@ impl ListBatch<'_> {
             }
             AppendMode::New => self.plan_new(extra, repeated, head, withdrawals),
         };
-        // The plan of `reconcile` has the notice of the whole list.
+        // A call that carries out a plan of `reconcile` gives no notice: the plan gave that of the
+        // whole list.
         plan.notices.extend(self.ids.notice.clone().filter(|_| extra.planned.is_none()));
         Ok(plan)
     }
@@ -165,8 +170,8 @@ impl ListBatch<'_> {
         Ok(AppendPlan { places, system, line, notices })
     }
 
-    /// Returns the plan of a call in append mode `new`. An earlier attempt stored the first
-    /// `repeated` candidates.
+    /// Returns the plan of a call in append mode `new`, which leaves out the first `repeated`
+    /// candidates.
     fn plan_new(
         &self,
         extra: &AppendExtra,

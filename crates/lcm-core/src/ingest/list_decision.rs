@@ -5,9 +5,9 @@
 //! entry, a change of the line, and notices for the caller.
 //!
 //! A list that shares its beginning with the line and then goes another way is a branch: the
-//! messages that the list no longer has are set aside. They stay stored and are found, but belong
-//! to no context. Nothing is set aside in doubt: see [`LineRequest::find_doubt`]. What a list has
-//! comes back in any case.
+//! messages of the line after the fork that the list does not have are set aside. They stay stored
+//! and are found, but belong to no context. Nothing is set aside in doubt: see
+//! [`LineRequest::find_doubt`]. Set-aside messages with which a list goes on come back even then.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -35,11 +35,11 @@ const SHORT_BEGINNING: &str = "branch-in-doubt: the list begins like the stored 
 /// What becomes of an entry.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum EntryOutcome {
-    /// The entry is stored.
+    /// The entry is stored already.
     Stored,
     /// The entry becomes a message of the line.
     New,
-    /// The entry is stored as another form of the message at its place.
+    /// The entry becomes a message outside the line: another form of the message at its place.
     Revision,
     /// The entry fills the slot of system messages.
     System,
@@ -52,16 +52,18 @@ pub(super) struct ListDecision {
     /// One for each entry.
     pub(super) outcomes: Vec<EntryOutcome>,
     pub(super) change: Option<LineChange>,
-    /// Seq of the message that the first new entry follows in the list, if the newest message of
-    /// the line is another; 0: none.
+    /// Seq of the message that the first new entry follows in the list, where the line has later
+    /// messages before this entry; 0: the list begins with it.
     pub(super) branch: Option<u64>,
     /// Whether the list begins with its new messages.
     pub(super) start: ListStart,
-    /// Running hash of the list, if it is whole and is remembered once it is stored.
+    /// Running hash of the list, which is remembered once the list is stored; `None`: the list is
+    /// not whole, or has no new message.
     pub(super) list_hash: Option<[u8; 16]>,
     /// What the caller has seen once the list is stored.
     pub(super) seen: SeenMessages,
-    /// Whether the list is shorter than the line and ends with its newest message.
+    /// Whether the list has the newest message of the line, and fewer entries than the line has
+    /// messages.
     pub(super) is_end: bool,
     /// Lines for the warnings of the receipt.
     pub(super) notices: Vec<String>,
@@ -70,14 +72,16 @@ pub(super) struct ListDecision {
 /// Which messages a caller has seen.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) struct SeenMessages {
-    /// Whether the list has every message of the line that the caller had not seen.
+    /// Whether the caller has seen every message after the call: those up to `seq_before`, and the
+    /// others in its list.
     pub(super) is_all: bool,
-    /// Seq up to which the caller saw every message before the call.
+    /// Seq up to which the caller saw every message before the call; 0: unknown.
     pub(super) seq_before: u64,
 }
 
 impl SeenMessages {
-    /// Returns what a caller has seen that hands over no list, of `messages` stored before.
+    /// Returns what a caller has seen whose list is not compared with the line. `messages`: number
+    /// of messages stored before the call.
     pub(super) fn from_caller(seq_seen: Option<u64>, messages: u64) -> Self {
         let seq_before = seq_seen.unwrap_or(0).min(messages);
         Self { is_all: seq_before == messages, seq_before }
@@ -98,11 +102,11 @@ pub(super) struct LineRequest<'a, 'b> {
     pub(super) diff: &'a LineDiff,
     /// Number of first entries that are known to be stored.
     pub(super) confirmed: usize,
-    /// Seq up to which the caller has seen every message; `None`: unknown.
+    /// Seq up to which the caller has seen every message; `None` or 0: unknown.
     pub(super) seq_seen: Option<u64>,
 }
 
-/// The last entry that is stored, and its position.
+/// The last stored entry, and how far the stored entries reach in the line.
 #[derive(Clone, Copy, Default)]
 struct LastStored {
     /// Number of entries up to and with it; 0: no entry is stored.
@@ -180,8 +184,8 @@ impl LineRequest<'_, '_> {
         Ok(decision)
     }
 
-    /// Returns whether the list is whole: it begins with a message that is new, or that begins the
-    /// line.
+    /// Returns whether the list may be whole: it begins with an accepted list, with an entry that
+    /// is not in the line, or where the line or a later list begins.
     fn is_whole(&self) -> bool {
         let position = self.diff.positions.first().copied().flatten();
         let is_first = |position: u64| position == 1 || self.line.list_starts().contains(&position);
@@ -199,8 +203,8 @@ impl LineRequest<'_, '_> {
         }
     }
 
-    /// Finds the last stored entry as [`Self::find_last_stored`], and goes on over entries that are
-    /// stored as other forms of the next messages: they have the ids of these messages.
+    /// Finds the last stored entry as [`Self::find_last_stored`] does, and passes over the entries
+    /// after it that have the ids of the next messages and are stored as other forms of them.
     fn find_last_form(
         &self,
         session: &mut StoreSession<'_>,
@@ -216,7 +220,8 @@ impl LineRequest<'_, '_> {
             }
             let stored = self.line.read_stored(session, &[self.line.seq_at(position)])?;
             let Some(message) = stored.first() else { break };
-            // Ids that count places repeat on each branch.
+            // Ids that count messages repeat on each branch, so the entry may begin a branch that
+            // was set aside.
             let is_form_here = message_form::compare_forms(entry, None, message).is_some();
             if message.mark.id != entry.mark.id
                 || (!is_form_here && self.line.has_branch_form(session, last.position, entry)?)
@@ -228,8 +233,8 @@ impl LineRequest<'_, '_> {
         Ok(last)
     }
 
-    /// Marks entries as revisions: those that the comparison found, and, in a whole list, entries
-    /// between two neighbours that are stored next to as many other messages.
+    /// Marks entries as other forms of messages: those that the comparison found, and those between
+    /// two stored entries, or before the first, if the line has as many other messages there.
     fn mark_revisions(
         &self,
         session: &mut StoreSession<'_>,
@@ -242,9 +247,9 @@ impl LineRequest<'_, '_> {
         for (index, position) in positions.iter().enumerate().skip(start) {
             let Some(position) = *position else { continue };
             let length = int::to_u64(index - start);
-            // The entries of a gap are as many messages of the line: those behind the message
-            // before the gap, or those before the message behind it. A branch may begin at the
-            // other end.
+            // The entries of a gap are as many messages of the line: those directly after the
+            // message before the gap, or directly before the message after it. At the other end of
+            // the gap a branch may begin.
             let mut firsts =
                 [before + 1, position.saturating_sub(length)].into_iter().filter(|first| {
                     self.follows_in_list(before, *first)
@@ -260,8 +265,8 @@ impl LineRequest<'_, '_> {
         self.apply_forms(session, &forms, decision)
     }
 
-    /// Makes entries revisions that are other forms of stored messages, if they are not stored in
-    /// this form already.
+    /// Gives entries that are other forms of stored messages the outcome `Revision`; `Stored` if
+    /// this form is stored already, or begins a set-aside branch at its place.
     fn apply_forms(
         &self,
         session: &mut StoreSession<'_>,
@@ -293,7 +298,8 @@ impl LineRequest<'_, '_> {
         Ok(())
     }
 
-    /// Finds the entries with ids that do not count which are stored as other forms of messages.
+    /// Marks new entries as stored whose ids do not count, if another form of a message has the
+    /// same ids and says the same.
     fn find_taken_forms(
         &self,
         session: &mut StoreSession<'_>,
@@ -320,9 +326,13 @@ impl LineRequest<'_, '_> {
         Ok(())
     }
 
-    /// Returns the entries, from index `start` on, that are other forms of as many messages before
-    /// `position_end`. Entries that say the same are stored. None is returned if one pair cannot be
-    /// one message, or if texts of people or models differ more than once.
+    /// Pairs the entries without a position from index `start` on with as many messages before
+    /// `position_end`. Returns the entries that are other forms of their messages; marks those that
+    /// say the same as stored.
+    ///
+    /// The gap has no forms in three cases: an entry cannot be its message; more than one text of
+    /// people or models differs, and neither holds the other; or a pair is uncertain and no strong
+    /// anchor follows.
     fn find_gap_forms(
         &self,
         session: &mut StoreSession<'_>,
@@ -361,8 +371,8 @@ impl LineRequest<'_, '_> {
         Ok(forms)
     }
 
-    /// Returns whether the stored entries from index `start` on, up to the first that is not next
-    /// to the entry before, have an anchor that is said once.
+    /// Returns whether a strong anchor is among the entries that are, from index `start` on,
+    /// consecutive messages of the line.
     fn has_anchor_after(&self, start: usize) -> bool {
         let mut next = None;
         for (entry, position) in self.entries.iter().zip(&self.diff.positions).skip(start) {
@@ -392,7 +402,8 @@ impl LineRequest<'_, '_> {
         Ok(stored)
     }
 
-    /// Decides whether the list goes another way after its last stored entry.
+    /// Decides what changes in the line: messages after the last stored entry that are set aside,
+    /// set-aside messages that come back, and a shorter form that a longer one replaces.
     fn decide_branch(
         &self,
         session: &mut StoreSession<'_>,
@@ -416,7 +427,8 @@ impl LineRequest<'_, '_> {
         restored.forms.extend(known);
         sort::sort(&mut restored.forms);
         restored.forms.dedup();
-        // Only whether the forms are stored matters here, and not where: position 1 stands for any.
+        // These forms have no place in the line. Only whether they are stored matters, so any
+        // position will do.
         let forms: Vec<(usize, u64)> = restored.forms.iter().map(|index| (*index, 1)).collect();
         self.apply_forms(session, &forms, decision)?;
         if let Some(index) = restored.grown {
@@ -478,7 +490,8 @@ impl LineRequest<'_, '_> {
     }
 
     /// Finds where the list leaves the line, and the set-aside messages with which it goes on. A
-    /// list that shares nothing with the line may still go on with a branch from the beginning.
+    /// list that shares nothing with the line may still be a branch from the beginning, or begin
+    /// inside a branch.
     fn place_list(&self, session: &mut StoreSession<'_>, last: LastStored) -> Result<Placement> {
         let mut placement =
             Placement { last, is_placed: true, restored: RestoredMessages::default() };
@@ -503,8 +516,8 @@ impl LineRequest<'_, '_> {
         Ok(placement)
     }
 
-    /// Returns whether the list is the beginning of the line and nothing else: the host took back
-    /// what follows.
+    /// Returns whether the list is the beginning of the line and nothing else, and has more than
+    /// one entry: the host took back what follows.
     fn is_undo(&self, last: LastStored, outcomes: &[EntryOutcome]) -> bool {
         let mut before = self.diff.position_accepted;
         let mut is_next = |(position, outcome): (&Option<u64>, &EntryOutcome)| {
@@ -528,8 +541,8 @@ impl LineRequest<'_, '_> {
         position == before + 1 || self.line.branch_starts(before).contains(&position)
     }
 
-    /// Returns the seq of the last message that stays, where messages of the line follow the last
-    /// stored entry and the list does not have them; adds a notice.
+    /// Returns the seq of the last message that stays, if the line has messages after the last
+    /// stored entry that the list does not have. In doubt all of them stay. Adds a notice.
     fn choose_fork(&self, place: ForkPlace, notices: &mut Vec<String>) -> u64 {
         let last = place.last;
         let fork = self.line.seq_at(last.position);
@@ -548,7 +561,8 @@ impl LineRequest<'_, '_> {
             }
             return self.line.message_history().head.messages;
         }
-        // The messages that an earlier list in doubt did not have may be those of other hosts.
+        // The messages that an earlier list in doubt did not have may be those of other hosts, so
+        // they stay.
         let gaps = self.withdrawals.list_gaps().filter(|(first, _)| *first == fork + 1);
         let kept = gaps.map(|(_, last)| last).max().unwrap_or(fork);
         let position = self.line.count_through(kept);
@@ -563,7 +577,7 @@ impl LineRequest<'_, '_> {
         if count > 0 { kept } else { self.line.message_history().head.messages }
     }
 
-    /// Returns the seq up to which the caller has seen every message; `None`: unknown.
+    /// Returns the seq up to which the caller has seen every message; `None`: unknown, or 0.
     fn caller_seen(&self) -> Option<u64> {
         self.seq_seen.filter(|seen| *seen > 0)
     }
@@ -591,8 +605,8 @@ impl LineRequest<'_, '_> {
         }
     }
 
-    /// Finds what the caller has seen once the list is stored. A caller that does not say what it
-    /// saw need not have the messages that an earlier list in doubt did not have.
+    /// Finds what the caller has seen once the list is stored. The list of a caller that does not
+    /// say what it saw need not have the messages that an earlier list in doubt did not have.
     fn find_seen(&self, decision: &ListDecision) -> SeenMessages {
         let seq_before = self.seq_seen.unwrap_or(0).max(self.diff.seen_accepted);
         let seq_before = seq_before.min(self.line.message_history().head.messages);

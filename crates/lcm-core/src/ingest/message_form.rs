@@ -1,7 +1,8 @@
 //! Forms of one message: whether an entry is the stored message at its place, written otherwise.
 //!
-//! In: an entry and the message at its place, which say different things. Out: which form holds the
-//! other whole. A form is not a message of its own, so a mistake here would hide what was said.
+//! In: an entry and the message at its place, which say different things. Out: the form that the
+//! entry is of the message, or none. No context has both forms, so a mistake here would hide what
+//! was said.
 
 use crate::storage::message_mark::MessageMark;
 use lcm_text::message::{Role, meaning};
@@ -13,14 +14,16 @@ use super::{alignment::AlignableEntry, stored_line::ComparedMessage};
 pub(super) enum MessageForm {
     /// The entry begins with the stored text and says more: a streamed answer that went on.
     Longer,
-    /// The stored text holds the entry, or the entry stands for the result of the same call.
+    /// The stored text begins or ends with the entry, and of a user the rest is a block that the
+    /// host added; or both are results of the same call.
     Other,
-    /// The stored text of a user begins or ends with the entry, and the rest is no block of its
-    /// own: an edit, which is another message, unless what follows is the same.
+    /// The stored text of a user begins or ends with the entry, and the rest is no block: an edit,
+    /// which is another message, unless the list goes on like the line.
     Shortened,
 }
 
-/// Returns which form of a message an entry is; `None`: the entry is another message.
+/// Returns which form of a message an entry is; `None`: the entry is another message, or an id of
+/// it is stored. `text`: what the entry says; `None`: unknown, so that no entry is a longer form.
 ///
 /// A longer text of a user is an edit, which is another message. A shorter form must be long enough
 /// to be evidence by itself, or lack only a block that the host added.
@@ -79,7 +82,7 @@ pub(super) fn is_block(rest: &str) -> bool {
 }
 
 /// Returns whether an entry may be a stub: a shorter result of a call with the same id. The id may
-/// only count calls, so the neighbours must be equal too.
+/// only count calls, so the caller must compare the neighbours, too.
 pub(super) fn may_be_stub(entry: &AlignableEntry, message: &ComparedMessage) -> bool {
     let is_shorter = |said: &str| entry.text.is_some_and(|(bytes, _)| bytes < said.len());
     entry.role == Role::Tool
@@ -89,22 +92,23 @@ pub(super) fn may_be_stub(entry: &AlignableEntry, message: &ComparedMessage) -> 
         && message.said.as_deref().is_some_and(is_shorter)
 }
 
-/// Returns whether an entry may be another form of the message at its place, between two neighbours
-/// that are stored: the roles agree and no ids differ.
+/// Returns whether an entry may be another form of the message at its place, if its neighbours are
+/// stored: the roles agree, no ids differ, and no id of the entry is stored.
 pub(super) fn may_be_form(entry: &AlignableEntry, message: &ComparedMessage) -> bool {
     let (mark, stored) = (&entry.mark, &message.mark);
     let differs = mark.has_other_id(stored) || mark.has_other_call(stored);
     entry.role == message.role && !entry.is_known() && !differs
 }
 
-/// Returns whether a message is the entry of a user, with a block that the host added.
+/// Returns whether an entry is of a user, and a message is its text with a block that the host
+/// added.
 pub(super) fn adds_block(entry: &AlignableEntry, message: &ComparedMessage) -> bool {
     entry.role == Role::User && compare_forms(entry, None, message) == Some(MessageForm::Other)
 }
 
-/// Returns whether an entry is a longer form of a message, and was stored before. `known`: the
-/// marks of all stored forms. The line keeps the first part of an answer that was summarised before
-/// it was whole.
+/// Returns whether an entry says more than the message at its place, may be a form of it, and was
+/// stored before as a form. `known`: the marks of stored forms. The line keeps the first part of an
+/// answer that was summarised before it was whole.
 pub(super) fn is_stored_form(
     entry: &AlignableEntry,
     message: &ComparedMessage,

@@ -1,7 +1,7 @@
 //! Ingest: stores the messages of a host byte for byte and skips messages that are stored already.
 //!
-//! In: raw messages, or the identities of a transcript. Out: receipts and plans. The engine and the
-//! import of `admin` use this module.
+//! In: raw messages, or the identities of a transcript. Out: receipts and plans. The engine,
+//! `drive`, and of `admin` the import and the command `rewind` use this module.
 //!
 //! [`append()`] decides which messages of a batch are new ([`identity`], [`new_messages`]), builds
 //! their packs ([`batch`]) and makes one commit ([`commit`]). [`stage`] takes a large text piece by

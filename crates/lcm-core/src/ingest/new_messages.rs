@@ -51,7 +51,7 @@ pub(super) struct AppendDecision {
     /// the newest stored messages.
     pub(super) duplicates: Vec<(usize, u64)>,
     pub(super) warnings: Vec<String>,
-    /// Number of first candidates that an earlier attempt of the call stored.
+    /// Number of first candidates that an earlier attempt of the call stored or skipped.
     pub(super) repeated: u32,
     pub(super) events: EventList,
 }
@@ -74,11 +74,11 @@ impl AppendDecision {
     }
 }
 
-/// Selects the messages of a batch that are stored, among the candidates of `order`, in this order.
-/// A candidate is skipped if the message with one of its identities says the same. Adds the
-/// identities of the new messages to `known`, so that a later candidate that repeats one is
-/// skipped. A new message takes over the id of a message that says something else, unless it is
-/// another form of a message.
+/// Selects the candidates that become messages, among those of `order` and in this order. A
+/// candidate is skipped if it is a failed turn without content, or if the message with one of its
+/// identities says the same and its place is not certain. Adds the identities of the new messages
+/// to `known`, so that a later candidate that repeats one is skipped. A new message takes over the
+/// id of a message that says something else, unless it is another form of a message.
 pub(super) fn select_new(
     head: &ConversationHead,
     candidates: &[AppendCandidate<'_>],

@@ -21,18 +21,19 @@ use super::{
 pub(crate) struct PlannedLine {
     /// The change that goes with the first append; `None`: the line does not change.
     pub(super) change: Option<LineChange>,
-    /// Seq of the message that the first new message follows in the list, if the newest message of
-    /// the line is another; 0: none.
+    /// Seq of the message that the first new message follows in the list, where the line has later
+    /// messages before this one; 0: the list begins with it.
     pub(super) branch: Option<u64>,
     /// Whether the messages of the call are other forms of stored messages.
     pub(super) is_revision: bool,
     /// Whether the messages of the call fill the slot of system messages.
     pub(super) is_system: bool,
-    /// Whether a list begins with the messages of the first append.
+    /// Whether the list begins with the messages of the first append that does not fill the slot.
     pub(super) is_start: bool,
     /// Running hash of the whole list; `None`: the list is not remembered.
     pub(super) list_hash: Option<[u8; 16]>,
-    /// Number of messages that the call must take so that the whole list is stored.
+    /// Number of messages that the call must take so that the whole list is stored; 0: further
+    /// appends follow.
     pub(super) count: u64,
     /// Seq up to which the caller had seen every message before the plan; `None`: with this list
     /// the caller has seen all messages.
@@ -73,8 +74,8 @@ impl PlannedLine {
         Self { is_system: true, is_start: false, branch: None, ..of_append }
     }
 
-    /// Returns the option of one append. `last_count`: number of messages of the last append;
-    /// `None`: further appends follow.
+    /// Returns the option of one append. `last_count`: number of its messages, if it is the last
+    /// append; `None`: further appends follow.
     #[must_use]
     pub(crate) fn for_append(&self, is_revision: bool, last_count: Option<u64>) -> Self {
         Self {
@@ -86,8 +87,8 @@ impl PlannedLine {
         }
     }
 
-    /// Notes that an append was made. `is_system`: its messages filled the slot; `is_revision`:
-    /// they are other forms of stored messages.
+    /// Removes what an append has carried out. `is_system`: its messages filled the slot;
+    /// `is_revision`: they are other forms of stored messages.
     pub(crate) fn finish_change(&mut self, is_system: bool, is_revision: bool) {
         (self.change, self.is_start) = (None, self.is_start && is_system);
         self.branch = self.branch.filter(|_| is_system || is_revision);

@@ -36,9 +36,10 @@ impl ComparedRange<'_> {
         self.entries.len().max(count) > RANGE_MAX
     }
 
-    /// Aligns the entries and returns the position of each. The common beginning and, if the ranges
-    /// are enclosed, the common end are found at any length. Of the rest, the first 1,000 entries
-    /// and messages are compared, and as many again after the last pair that was found.
+    /// Aligns the entries and returns the position of each; `None`: no message was found. The
+    /// common beginning and, if the ranges are enclosed, the common end are found at any length. Of
+    /// the rest, the first 1,000 entries and messages are compared, then as many after the last
+    /// pair, until no pair is found.
     ///
     /// # Errors
     ///

@@ -1,10 +1,10 @@
-//! Reconcile: finds the entries of a whole transcript that the store lacks.
+//! Reconcile: finds the entries of a transcript, whole or its end, that the store lacks.
 //!
 //! In: the entries that [`identify`](super::identify) returned for the messages. Out: a JSON plan
 //! with the ranges of missing entries. The engine calls [`reconcile`] for the export of this name.
 //!
-//! In mode `new` only ids count. Otherwise [`align_list`] compares the list with the line, as in
-//! `append`.
+//! In mode `new`, entry ids and event keys alone show what is stored. Otherwise [`align_list`]
+//! compares the list with the line, as in `append`.
 
 use alloc::{string::String, vec::Vec};
 
@@ -98,7 +98,8 @@ pub(crate) fn reconcile(
 type EntryIdentity<'a> = (u8, &'a str, &'a [u8]);
 
 /// Returns the indexes of the entries that `append` would store in an empty conversation: without
-/// failed turns, and without entries that repeat an id of an earlier entry.
+/// empty entries, and without those that repeat an id, or a call id with equal content, of an
+/// earlier entry.
 fn select_effective(entries: &[TranscriptEntry]) -> Vec<usize> {
     let mut ids: Vec<(EntryIdentity<'_>, usize)> = Vec::new();
     for (index, entry) in entries.iter().enumerate() {

@@ -47,7 +47,8 @@ struct MissingRange {
 
 impl PlanInput<'_> {
     /// Builds the JSON plan. `found_by` names how the stored entries were found, and `outcome`
-    /// returns what becomes of an entry. `decision`: of the alignment; `None`: only ids count.
+    /// returns what becomes of the entry at an index. `decision`: of the alignment; `None`: only
+    /// ids count.
     ///
     /// # Errors
     ///

@@ -27,9 +27,10 @@ use super::transcript::{SummaryPart, TranscriptEntry};
 /// Most summaries of one list that are read.
 const SUMMARIES_MAX: usize = 1_024;
 
-/// Removes the rendered summaries from entries. An entry without other parts becomes empty. An
-/// entry that equals one of the newest messages, summary included, stays as it is: the message was
-/// stored with the summary, because its other text was new.
+/// Removes rendered summaries and placeholder turns from the entries of users. An entry without
+/// other parts becomes empty. An entry that equals one of the newest messages, summary included,
+/// stays as it is: the message was stored with the summary, because its other text was new. In a
+/// conversation without messages, all entries stay.
 ///
 /// # Errors
 ///

@@ -37,8 +37,9 @@ impl ReplayThresholds {
     }
 }
 
-/// Adds one warning for messages of users and one for other messages, for each kind of which as
-/// many as its threshold equal newest stored messages.
+/// Adds a warning if as many new messages of users as their threshold equal newest stored messages,
+/// and one if as many of the other messages as theirs do. A call that carries out a plan of
+/// `reconcile` is only counted with `refuse_replay`.
 ///
 /// # Errors
 ///

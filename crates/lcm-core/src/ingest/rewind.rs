@@ -29,7 +29,7 @@ use super::{
     stored_line::StoredLine,
 };
 
-/// Most messages that one call returns, and their bytes together.
+/// Most messages that one call returns, and their bytes together unless there is only one.
 const RETURNED_MAX: usize = 100;
 const RETURNED_BYTES_MAX: usize = 256 << 10;
 /// Messages of the line, from its end on, among which units are counted.
@@ -50,7 +50,7 @@ pub(crate) struct Rewound {
     pub(crate) seq_last: u64,
     /// Seqs of the messages that were set aside, ascending.
     pub(crate) set_aside: Vec<u64>,
-    /// Texts of the newest of them, oldest first; at most 100 messages or 256 KiB.
+    /// Texts of the newest of them, oldest first: at most 100 and 256 KiB, but at least one.
     pub(crate) messages: Vec<String>,
     /// Number of messages that came back.
     pub(crate) restored: u64,
@@ -63,8 +63,9 @@ pub(crate) struct Rewound {
 ///
 /// # Errors
 ///
-/// `invalid-input`: no such message; `conflict`: others stored messages that the caller did not
-/// see; `limit-exceeded`: too many summaries give way; errors of the store.
+/// `invalid-input`: no such message, too many units, or too many ranges that lead back; `conflict`:
+/// others stored messages that the caller did not see; `limit-exceeded`: too many summaries give
+/// way, or too many ranges of withdrawn messages; errors of the store.
 pub(crate) fn rewind_line(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -110,7 +111,8 @@ pub(crate) fn rewind_line(
     Ok(rewound)
 }
 
-/// Returns the message of the line after which the line changes, and the ranges that come back.
+/// Returns the seq of the message of the line after which the line changes, and the ranges that
+/// come back; 0: the line changes from its beginning on.
 fn find_target(
     line: &StoredLine<'_>,
     withdrawals: &Withdrawals,
@@ -135,7 +137,7 @@ fn find_target(
     })
 }
 
-/// Returns the last message before the newest `units` units of the line; 0: none.
+/// Returns the seq of the last message before the newest `units` units of the line; 0: none.
 fn find_unit(session: &mut StoreSession<'_>, line: &StoredLine<'_>, units: u64) -> Result<u64> {
     let last = line.count_messages();
     let first = last.saturating_sub(UNITS_MESSAGES_MAX) + 1;
@@ -156,7 +158,7 @@ fn find_unit(session: &mut StoreSession<'_>, line: &StoredLine<'_>, units: u64) 
     Ok(line.seq_at(line.count_through(unit.seq_first) - 1))
 }
 
-/// Reads the newest of some messages, oldest first.
+/// Reads the texts of as many newest of some messages as one call returns, oldest first.
 fn read_newest(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,

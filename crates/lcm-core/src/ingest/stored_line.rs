@@ -50,7 +50,8 @@ impl ComparedMessage {
             || (!entry.is_known() && entry.may_be_copy_of(&self.text))
     }
 
-    /// Returns whether an entry without a stored id is this message or a redacted copy of it.
+    /// Returns whether an entry is this message or a redacted copy of it; false if an id of the
+    /// entry is stored.
     pub(super) fn matches_entry(&self, entry: &AlignableEntry) -> bool {
         !entry.is_known() && (entry.is_same(&self.mark) || entry.may_be_copy_of(&self.text))
     }
@@ -62,7 +63,8 @@ pub(super) struct StoredLine<'a> {
     withdrawals: &'a Withdrawals,
     /// Number of messages in the line.
     length: u64,
-    /// Marks of the newest messages of the line, oldest first.
+    /// Marks of the newest messages of the line, oldest first; empty if the head has marks of other
+    /// rules.
     marks: Vec<MessageMark>,
 }
 
@@ -199,7 +201,8 @@ impl<'a> StoredLine<'a> {
         placed.iter().map(|placed| read_message(session, &self.history, placed)).collect()
     }
 
-    /// Returns whether set-aside messages begin with an entry after the message at `position`.
+    /// Returns whether a set-aside range that follows the message at `position` begins with an
+    /// entry.
     ///
     /// # Errors
     ///
@@ -221,8 +224,8 @@ impl<'a> StoredLine<'a> {
         Ok(false)
     }
 
-    /// Returns whether set-aside messages after the message at `position` begin with a message of
-    /// which an entry is the same or another form.
+    /// Returns whether a set-aside range that follows the message at `position` begins with an
+    /// entry, or with a message of which the entry is another form.
     ///
     /// # Errors
     ///
@@ -246,7 +249,8 @@ impl<'a> StoredLine<'a> {
         Ok(false)
     }
 
-    /// Returns the marks of the stored messages that are other forms of messages, the newest ones.
+    /// Returns the marks of stored messages that are other forms of messages: the newest, from
+    /// their record; all, from their texts, if the record has marks of other rules.
     ///
     /// # Errors
     ///

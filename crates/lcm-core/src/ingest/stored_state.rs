@@ -38,8 +38,7 @@ pub(super) struct StoredState {
 }
 
 impl StoredState {
-    /// Reads the records in the second host call of an append, together with the index records that
-    /// the append needs.
+    /// Reads the records in one host call, together with the index records that the append needs.
     ///
     /// # Errors
     ///

@@ -10,7 +10,10 @@
 //! | has none, and they equal the newest version | fill the slot, which stays as it is |
 //! | has none, and the first shares most of its text with the newest version | fill the slot |
 //! | has none, and they say something else | become messages of the sequence |
-//! | has nothing but system messages | become messages of the sequence |
+//! | has nothing but system messages, but begins no session | become messages of the sequence |
+//!
+//! The leading system messages end before the first one with a stored id, and after 64 messages.
+//! The others are compared with the line.
 
 use alloc::{string::String, vec::Vec};
 
@@ -88,7 +91,8 @@ impl LeadRequest<'_, '_> {
         Ok(outcomes)
     }
 
-    /// Returns whether the first entry is the newest version with a change, such as a clock.
+    /// Returns whether the first entry shares most of its text with the first message of the newest
+    /// version: that message with a change, such as a clock.
     fn is_like_newest(&self, session: &mut StoreSession<'_>) -> Result<bool> {
         let history = self.line.message_history();
         let Some(text) = (self.text_of)(0) else { return Ok(false) };
@@ -99,7 +103,8 @@ impl LeadRequest<'_, '_> {
     }
 
     /// Counts the last entries of the lead that equal the messages of the line before the first
-    /// entry after the lead; 0: none, or the line or an earlier list begins with that entry.
+    /// entry after the lead. Returns 0 if that entry is not in the line, or if the line, an
+    /// accepted list or a later list begins with it.
     fn count_in_line(&self, session: &mut StoreSession<'_>) -> Result<usize> {
         let position = self.diff.positions.first().copied().flatten();
         let is_start =
@@ -117,8 +122,8 @@ impl LeadRequest<'_, '_> {
     }
 }
 
-/// Returns whether two texts have three quarters of the longer one in common, at their beginnings
-/// and ends.
+/// Returns whether two texts have at least three quarters of the longer one in common, at their
+/// beginnings and ends.
 fn shares_most(one: &str, other: &str) -> bool {
     let (one, other) = (one.as_bytes(), other.as_bytes());
     let is_equal = |(left, right): &(&u8, &u8)| left == right;
@@ -246,7 +251,8 @@ impl<'a> SystemUpdate<'a> {
     }
 
     /// Adds the writes of the slot, and of the version if it is new, and changes the head. Returns
-    /// the number of messages of the list that a new version has.
+    /// the number of messages of the list that a new version has; 0 if the version was stored
+    /// before.
     ///
     /// # Errors
     ///

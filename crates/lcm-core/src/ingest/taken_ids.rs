@@ -7,10 +7,9 @@
 //! agent has one id for every answer. Such an id does not count: the entry is compared by what it
 //! says, so nothing is lost. A form of a message is the message with its id:
 //!
-//! - a redacted copy, a cut answer, a question without the block that the host added, a call with
-//!   other arguments: it says no more than the message;
-//! - a streamed answer that went on, another result of the same call: it says something else, and
-//!   is stored.
+//! - a redacted copy, a cut answer, a question without the block that the host added, the same
+//!   calls written otherwise: it is stored already;
+//! - a streamed answer that went on, another result of the same call: it becomes another form.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -31,7 +30,7 @@ use super::{
     transcript::TranscriptEntry,
 };
 
-/// Most messages that are read, the newest ones. An older one is another message.
+/// Most messages that are read, the newest ones. An older one counts as another message.
 const READ_MAX: usize = 512;
 
 /// The stored messages of a list.
@@ -115,7 +114,8 @@ impl ListedIds<'_, '_> {
         ))
     }
 
-    /// Lists the entries with the id of a message that says something else, with its seq.
+    /// Lists the entries with the id of a message that says something else: seq of the message, and
+    /// index of the entry.
     fn list_others(&self) -> Vec<(u64, usize)> {
         let places = self.found.iter().zip(&*self.entries).enumerate();
         let others = places.filter(|(_, (found, entry))| found.stored.is_none() && !entry.is_empty);
@@ -147,9 +147,9 @@ impl ListedIds<'_, '_> {
         taken
     }
 
-    /// Compares an entry with the message that has its id. Returns whether it says what the message
-    /// does not: a streamed answer that went on, another result of the same call. `None`: it is
-    /// another message.
+    /// Compares an entry with the message that has its id. Returns whether the entry is another
+    /// form to store: a streamed answer that went on, another result of the same call. False: the
+    /// entry is stored already. `None`: the entry is another message.
     fn compare_message(&self, place: usize, message: &ComparedMessage) -> Option<bool> {
         let entry = self.entries.get(place)?;
         let (mark, stored_mark) = (&entry.whole_mark, &message.mark);

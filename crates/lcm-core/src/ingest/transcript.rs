@@ -47,13 +47,14 @@ pub(super) struct TranscriptEntry {
     /// Unique call id of a message that is one tool result and has no id of the host; `None`: any
     /// other message. `append` skips a later message with equal call id and content.
     pub(super) call_id: Option<String>,
-    /// Whether `append` skips the message: a failed turn without content.
+    /// Whether `append` skips the message: a failed turn without content, or nothing but rendered
+    /// summaries and placeholder turns.
     pub(super) is_empty: bool,
     /// The message as a redacted copy; `None`: the message is no copy.
     pub(super) redacted_copy: Option<RedactedCopy>,
     /// Estimated tokens; 0: unknown.
     pub(super) tokens: u64,
-    /// Parts that begin like rendered summaries.
+    /// Parts that begin like rendered summaries, or are placeholder turns.
     pub(super) summaries: Vec<SummaryPart>,
     /// Whether the ids of the host do not count: another message has one of them, or one leads to
     /// another form of its message.
@@ -123,7 +124,8 @@ impl TranscriptEntry {
         }
     }
 
-    /// Removes the parts that are rendered summaries. An entry without further parts is empty.
+    /// Removes the parts for which `is_rendered` holds, of those that begin like rendered
+    /// summaries. An entry without further parts is empty.
     pub(super) fn strip_parts(&mut self, is_rendered: &dyn Fn(&SummaryPart, &SaidPart) -> bool) {
         let parts = core::mem::take(&mut self.summaries);
         let said = core::mem::take(&mut self.said);
@@ -182,7 +184,7 @@ pub(super) struct ReconcileRequest {
     pub(super) is_new: bool,
     /// Whether a likely replay is an error.
     pub(super) refuse_replay: bool,
-    /// Seq up to which the caller has seen every message; `None`: unknown.
+    /// Seq up to which the caller has seen every message; `None` or 0: unknown.
     pub(super) seq_seen: Option<u64>,
     pub(super) backlog: BacklogOptions,
 }

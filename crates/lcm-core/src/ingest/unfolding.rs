@@ -4,9 +4,9 @@
 //! both sides of the fork or messages that come back, the summaries that gave way, and how the
 //! saved tokens change. The records of the summaries stay.
 //!
-//! Each round replaces the summaries in question by their sources: of a leaf, its messages of the
-//! line. A round reads at most three batches of records, and there are at most as many rounds as
-//! the deepest summary has levels.
+//! Each round replaces the summaries in question by their sources: a leaf by its messages. A round
+//! reads at most three batches of records, and there are at most as many rounds as the deepest
+//! summary has levels.
 
 use alloc::vec::Vec;
 
@@ -90,7 +90,8 @@ fn add_tokens(sum: &mut (u64, u64), record: &Summary) {
     *sum = (sum.0 + record.message_tokens, sum.1 + u64::from(record.tokens));
 }
 
-/// Replaces the summaries within which the line changes, until there is none.
+/// Replaces the summaries within which the line changes by their sources, until there is none.
+/// Notes the summaries of which all messages are after the fork.
 ///
 /// # Errors
 ///

@@ -38,7 +38,8 @@ use super::{
 /// `invalid-input`: not a SHA-256, an invalid or unknown option, an empty or too large piece, or an
 /// offset after a gap or inside a piece; `limit-exceeded`: the piece ends after 32 MiB, or the
 /// option `bytes` is over 32 MiB; `exists`: the conversation is in another family; `denied`: the
-/// conversation is archived; `conflict`: another call committed first; errors of the store.
+/// conversation is archived or is being deleted; `conflict`: another call committed first; errors
+/// of the store.
 pub(crate) fn stage(
     session: &mut StoreSession<'_>,
     call: Call<'_>,

@@ -63,7 +63,8 @@ impl MessageMark {
         said
     }
 
-    /// Returns whether the marks can be of one message: it says the same, and no ids differ.
+    /// Returns whether the marks can be of one message: they say the same, and neither ids of the
+    /// host nor call ids differ.
     pub(crate) fn is_same_message(&self, other: &Self) -> bool {
         self.says_the_same(other) && !are_different(self.call, other.call)
     }
@@ -112,7 +113,7 @@ fn are_different(one: [u8; 4], other: [u8; 4]) -> bool {
     one != [0; 4] && other != [0; 4] && one != other
 }
 
-/// A list of a host that begins with messages which are all stored.
+/// A list of a host whose messages are all stored. Longer lists may begin with it.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct AcceptedList {
     /// Running hash over the parts of the list, with their ids.
@@ -123,7 +124,8 @@ pub(crate) struct AcceptedList {
     pub(crate) seq_seen: u64,
 }
 
-/// Returns the running hash of a list after one more message with these ids.
+/// Returns the running hash of a list after one more message. `id`: [`MessageMark::id`] of the
+/// message.
 pub(crate) fn advance_list(running: &[u8; 16], parts: &[SaidPart], id: [u8; 4]) -> [u8; 16] {
     parts.iter().fold(*running, |running, part| {
         let part = hash::hash_fields(&[b"lcm part", &part.said, &part.call, &id]);

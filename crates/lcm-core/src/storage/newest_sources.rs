@@ -1,4 +1,4 @@
-//! The newest forms of source summaries: a provisional source may have been made again since.
+//! The newest remakes of source summaries: a provisional source may have been made again since.
 //!
 //! In: references to sources, and the record of remakes. Out: the newest record of each source.
 //! Remakes and changes of the line use this module.
@@ -18,11 +18,11 @@ use lcm_text::base::error::Result;
 pub(crate) struct NewestSource {
     pub(crate) source: SourceRef,
     pub(crate) record: Summary,
-    /// Whether the source was made again after the condensed summary.
+    /// Whether this is a remake, made after the condensed summary.
     pub(crate) is_remade: bool,
 }
 
-/// Reads the newest remakes of sources, in order.
+/// Reads the newest remake of each source, or the source if it was not made again, in order.
 ///
 /// # Errors
 ///

@@ -1,5 +1,5 @@
-//! Marks of withdrawn messages in answers: why a message that was found does not stand. A summary
-//! of only such messages has the mark of its first one.
+//! Marks of withdrawn messages in answers: why a message that was found is not in the line. A
+//! summary of only such messages has the mark of its first one.
 //!
 //! In: the head of a conversation and the seq of a message. Out: the mark, as JSON and in the words
 //! that a model reads. The record of a conversation is read at most once in a call, and only if the
@@ -33,10 +33,11 @@ const SET_ASIDE_WORDS: &str = "set aside: the conversation went another way";
 /// What a reader of another form must know.
 const REVISION_WORDS: &str = "another form of a message that stands";
 
-/// Why a message is withdrawn. The store holds the index of the case, so the order must not change.
+/// Why a message is not in the line. The store holds the index of the case, so the order must not
+/// change.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) enum WithdrawnMark {
-    /// A later list of the host went another way.
+    /// A later list of the host went another way, or a rewind set the message aside.
     SetAside,
     /// The message is another form of a message in the line.
     Revision,
@@ -69,8 +70,8 @@ impl WithdrawnMark {
 
 const MARKS: [WithdrawnMark; 2] = [WithdrawnMark::SetAside, WithdrawnMark::Revision];
 
-/// Takes the mark of a row of an answer and returns it as a note for a model; empty: the message
-/// stands.
+/// Takes the mark of a row of an answer and returns it as a note for a model; empty: the row has no
+/// mark.
 pub(crate) fn take_note(fields: &mut JsonFields<'_>) -> String {
     let name = fields.take_optional_text(WITHDRAWN).unwrap_or_default();
     let mark = MARKS.iter().find(|mark| mark.as_str() == name);
@@ -98,8 +99,8 @@ fn has_withdrawn(head: &ConversationHead) -> bool {
     head.ledger.withdrawn_tokens > 0 || head.context.inline_items().iter().any(is_withdrawn)
 }
 
-/// Returns the withdrawn messages of a conversation, from the first read of the call; without a
-/// read, none, if the head shows none.
+/// Returns the record of withdrawn messages, which a call reads once; empty, without a read, if the
+/// head shows no withdrawn messages.
 ///
 /// # Errors
 ///
@@ -120,7 +121,7 @@ pub(crate) fn read_withdrawals(
     Ok(read)
 }
 
-/// Returns the mark of a message; `None`: the message stands.
+/// Returns the mark of a message; `None`: the message is in the line.
 ///
 /// # Errors
 ///
@@ -133,8 +134,8 @@ pub(crate) fn find_mark(
     Ok(read_withdrawals(session, history)?.reason_of(seq).map(WithdrawnMark::from))
 }
 
-/// Returns the mark of a summary; `None`: one of its messages is in the line. Of a condensed
-/// summary, all messages from its first to its last one count.
+/// Returns the mark of the first message of a summary; `None`: a message of the summary is in the
+/// line. Of a condensed summary, all messages from its first to its last one count.
 ///
 /// # Errors
 ///
@@ -155,7 +156,7 @@ pub(crate) fn find_summary_mark(
     Ok(reason.filter(|_| !ranges.iter().any(is_in_line)).map(WithdrawnMark::from))
 }
 
-/// Adds the mark of a message to a row of an answer, as its last member; a message that stands has
+/// Adds the mark of a message to a row of an answer, as its last member; a message of the line has
 /// no such member.
 ///
 /// # Errors
@@ -173,7 +174,7 @@ pub(crate) fn add_mark(
     Ok(())
 }
 
-/// Counts the withdrawn messages of a conversation by reason, as JSON.
+/// Counts the other forms and the set-aside messages of a conversation, as JSON.
 ///
 /// # Errors
 ///

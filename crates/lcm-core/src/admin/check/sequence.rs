@@ -180,8 +180,8 @@ impl RunningTotals {
         }
     }
 
-    /// Returns whether the current message is a user message; counts a message of another
-    /// derivation version.
+    /// Returns whether the current message is a user message of the line; counts a message of
+    /// another derivation version.
     ///
     /// A message of another derivation version counts as a user message if the head names it so.
     fn is_user_message(
@@ -256,7 +256,8 @@ struct PlacedIdentity {
     key: RecordKey<StoredIdentity>,
     lookup: IdentityLookup,
     seq: u64,
-    /// Whether the message is another form of a message, which keeps its identities.
+    /// Whether the message is another form of a message; the records of its identities may lead to
+    /// that message.
     is_revision: bool,
 }
 
@@ -269,8 +270,9 @@ impl PlacedIdentity {
     }
 }
 
-/// Checks that the record of every identity names the newest message with this identity. A record
-/// that another identity with the same key took is no finding.
+/// Checks that the record of every identity names the newest message with this identity; if that is
+/// another form, the record may name an earlier message with it. A record that another identity
+/// with the same key took is no finding.
 fn check_identities(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,

@@ -100,8 +100,9 @@ pub(super) fn check_context(
     Ok(())
 }
 
-/// Checks every summary. Its tokens must match its text. Its depth, range, totals and trust must
-/// match its sources. The record `derived` of each source summary must name the summary.
+/// Checks every summary and the record of remakes. The tokens of a summary must match its text; its
+/// depth, range, totals and trust must match its sources. The record `derived` of each source
+/// summary must name the summary, or one that was made from the source later.
 ///
 /// # Errors
 ///

@@ -2,10 +2,10 @@
 //!
 //! In: a page of lines and a cursor, in two passes over the export. Out: totals and the next
 //! cursor. The first pass writes nothing. It verifies checksums, order, messages and hashes, and
-//! that the store has no other messages under these ids. The second pass stores the same lines
-//! ([`writer`]): messages as an append stores them, then summaries, then the context in one commit.
-//! After every commit the conversation is sound and has the first part of the export. So a repeated
-//! import completes an interrupted import.
+//! that the store has no other messages in these conversations. The second pass stores the same
+//! lines ([`writer`]): versions of the system messages, messages as an append stores them, then
+//! summaries, then the context in one commit. After every commit the conversation is sound and has
+//! the first part of the export. So a repeated import completes an interrupted import.
 
 mod progress;
 mod summaries;

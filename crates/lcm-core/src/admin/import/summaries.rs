@@ -228,9 +228,9 @@ fn verify_leaf(
 /// Stores context, family and archive of the export; returns whether a stored context was replaced.
 ///
 /// A stored context is replaced only if it differs and [`is_more_compacted`] holds for the context
-/// of the export. The withdrawn ranges of the export then take the place of the stored ones. Family
-/// and archive are stored only if the conversation has none. A conversation that does not exist is
-/// created.
+/// of the export. The withdrawn ranges and branches of the export then take the place of the stored
+/// ones; also if the contexts are equal and none are stored. Family and archive are stored only if
+/// the conversation has none. A conversation that does not exist is created.
 ///
 /// # Errors
 ///
@@ -311,7 +311,7 @@ fn sum_withdrawn(
     Ok(sum)
 }
 
-/// Ensures that the record is sound, and that no message of the context is withdrawn.
+/// Ensures that the record is sound, and that every message of a run is in the line.
 fn ensure_withdrawn(items: &[ContextItem], withdrawals: &Withdrawals) -> Result<()> {
     if !withdrawals.is_sound() {
         return Err(Error::invalid_input(

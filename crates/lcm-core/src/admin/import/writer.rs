@@ -2,8 +2,9 @@
 //! call.
 //!
 //! In: the lines after the last consumed line. Out: the number of consumed lines. One commit stores
-//! messages, or pieces, or summaries, or a context. Lines whose content is already stored are
-//! consumed without a write, so a repeated call, or a repeated import, changes nothing.
+//! a version of the system messages, or messages, or one piece, or summaries, or a context. Lines
+//! whose content is already stored are consumed without a write, so a repeated call, or a repeated
+//! import, changes nothing.
 
 use alloc::{format, string::String, vec::Vec};
 use lcm_text::base::hash;
@@ -165,8 +166,8 @@ impl ImportWriter<'_, '_> {
         seq > self.newest_seq()
     }
 
-    /// Returns whether the store has more messages than the export; then summaries and context of
-    /// the export are not stored.
+    /// Returns whether the store has more messages than the export; then system messages, summaries
+    /// and context of the export are not stored.
     fn has_advanced(&self, progress: &ImportProgress) -> bool {
         progress.section.as_ref().is_some_and(|section| self.newest_seq() > section.messages)
     }

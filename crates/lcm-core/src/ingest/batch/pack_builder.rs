@@ -70,8 +70,8 @@ impl<'a> PackBuilder<'a> {
         Self { call, large_chunks, open_pack: None, packs: Vec::new(), changes }
     }
 
-    /// Adds one message and advances the totals, the running hash and the newest hashes of the
-    /// head. `now` is the time of a message without a timestamp.
+    /// Adds one message and advances the totals, the running hash, the newest marks and the newest
+    /// user message of the head. `now` is the time of a message without a timestamp.
     ///
     /// # Errors
     ///

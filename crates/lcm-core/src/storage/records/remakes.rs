@@ -3,7 +3,8 @@
 //!
 //! Compaction writes the record when a summary was made again, or when a model was asked for the
 //! summary again in vain; a change of the line and a new session write it when a summary leaves the
-//! context. Plans, `status` and searches read the record if the head counts an entry.
+//! context. An import writes the remakes and exits of its export. Readers, such as plans, `status`
+//! and searches, skip the record if the head counts no entry.
 
 use alloc::vec::Vec;
 
@@ -38,7 +39,7 @@ struct VainAsk {
     model: [u8; 8],
 }
 
-/// The remakes of a conversation.
+/// The remakes, vain requests and exits of a conversation.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct RemakeRecord {
     made: Vec<Remake>,
@@ -85,7 +86,7 @@ impl RemakeRecord {
         RecordKey::new(keys.remakes_key())
     }
 
-    /// Reads the record; without entries, by the count of the head, nothing is read.
+    /// Reads the record; if the head counts no entry, nothing is read.
     ///
     /// # Errors
     ///
@@ -127,8 +128,8 @@ impl RemakeRecord {
         !self.gave_way.is_empty() || !self.withdrawn.is_empty()
     }
 
-    /// Returns how the summary left the context; `None`: it is in the context or below, or was made
-    /// again.
+    /// Returns how the summary left the context; `None`: it is in the context, is a source of
+    /// another summary, was made again, or its exit was dropped as the oldest.
     pub(crate) fn find_exit(&self, id: [u8; 8]) -> Option<ContextExit> {
         match () {
             () if self.gave_way.contains(&id) => Some(ContextExit::GaveWay),
@@ -148,7 +149,7 @@ impl RemakeRecord {
         drop_oldest(list, EXITS_MAX);
     }
 
-    /// Notes that summaries are in the context again.
+    /// Removes the exits of summaries that are in the context again, or leave it in another way.
     pub(crate) fn take_back(&mut self, ids: &[[u8; 8]]) {
         self.gave_way.retain(|id| !ids.contains(id));
         self.withdrawn.retain(|id| !ids.contains(id));

@@ -1,12 +1,12 @@
 //! System messages: the slot with the newest version, and the versions.
 //!
-//! In: the system messages with which a list of the host begins. Out: records beside the sequence
-//! of messages. [`crate::ingest`] decides which messages fill the slot; assembly puts the newest
-//! version before every context.
+//! In: the system messages with which a list of the host begins, or those of the option `system`.
+//! Out: records beside the sequence of messages. [`crate::ingest`] decides which messages fill the
+//! slot; assembly puts the newest version before every context.
 //!
-//! A version that differs little from the version before shares its text: [`SystemMessage`] has
-//! only what changed. The shared text is always in a whole version, so a version takes at most two
-//! records, beside the chunks of large texts.
+//! A version that differs little from the version before, or from the whole version whose text that
+//! one shares, has only what changed. The shared text is always in a whole version, so reading a
+//! version takes at most two records, beside the chunks of large texts.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -34,7 +34,8 @@ use lcm_text::{
     types::api::{Dialect, Timestamp},
 };
 
-/// Most system messages of one version; further messages belong to the sequence.
+/// Most system messages of one version, and most leading ones of a list; further ones belong to the
+/// sequence.
 pub(crate) const SYSTEM_MESSAGES_MAX: usize = 64;
 /// Prefix of the printed id of a version.
 const ID_PREFIX: &str = "sys_";
@@ -97,7 +98,7 @@ pub(crate) struct SystemMessage {
     pub(crate) raw: RawText,
 }
 
-/// System messages with which a list of the host began.
+/// System messages with which a list of the host began, after those of the option `system`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct SystemVersion {
     /// Number of the version, from 1.
@@ -194,7 +195,7 @@ impl SystemVersion {
 
 impl SystemMessage {
     /// Returns `middle` between the first and last bytes of the text of this message; `None`: the
-    /// text is not in this record, or has no such bytes.
+    /// whole text is not in this record, or has no such bytes.
     fn enclose_text(&self, middle: &str, [before, after]: [u32; 2]) -> Option<String> {
         let RawText::Inline(text) = &self.raw else { return None };
         let before = text.get(..int::to_usize(before.into()))?;
@@ -202,8 +203,9 @@ impl SystemMessage {
         (self.shared == [0; 2]).then(|| [before, middle, after].concat())
     }
 
-    /// Returns how many first and last bytes `text` shares with the text of this message, if that
-    /// is at least half of `text`; else zeros.
+    /// Returns how many first and last bytes `text` shares with the text of this message, if they
+    /// are at least half of `text`; zeros otherwise, or if the whole text of this message is not in
+    /// this record.
     pub(crate) fn count_shared(&self, text: &str) -> [u32; 2] {
         let RawText::Inline(own) = &self.raw else { return [0; 2] };
         if self.shared != [0; 2] {
@@ -234,7 +236,8 @@ pub(crate) fn count_leading(roles: impl Iterator<Item = Role>) -> usize {
     roles.take_while(|role| *role == Role::System).take(SYSTEM_MESSAGES_MAX).count()
 }
 
-/// Returns whether the conversation has messages that no new session withdrew.
+/// Returns whether the context has a run, or does not end with withdrawn messages: false before the
+/// first message, and after a new session or a rewind withdrew all messages that no summary has.
 pub(crate) fn is_begun(head: &ConversationHead) -> bool {
     let is_run = |item: &ContextItem| matches!(item, ContextItem::Run(_));
     let items = head.context.inline_items();
@@ -270,7 +273,8 @@ pub(crate) fn read_newest(
     Ok(session.read_immutable_records(&wanted)?.pop())
 }
 
-/// Reads all versions with their ids and the sizes of their records: by number, the newest last.
+/// Reads all versions with their ids and the sizes of their records: by number, but the version in
+/// the slot last.
 ///
 /// # Errors
 ///

@@ -1,13 +1,14 @@
 //! Withdrawals: the messages that left the line of a conversation, and why.
 //!
-//! In: ranges of messages that an append sets aside or stores as another form of a message. Out:
-//! the ranges, which alignment leaves out. The context has withdrawn items for the same messages
-//! until a summary of the messages around them takes their place; this record stays.
+//! In: ranges of messages that an append or a rewind sets aside, or that an append stores as other
+//! forms of messages. Out: the ranges, which alignment leaves out. The context has withdrawn items
+//! for the same messages until a summary of the messages around them takes their place; this record
+//! stays.
 //!
 //! The set-aside ranges are a tree: each names the message that it followed. So a list that goes
-//! back is compared with the ranges that followed its last message, and with no other. A list that
-//! goes another way in doubt sets nothing aside: its messages follow the newest message in the
-//! line, and a branch start names the message that they followed in the list.
+//! back is compared with the ranges that followed the last message that it shares with the line. A
+//! list that goes another way in doubt sets nothing aside: its messages follow the newest message
+//! in the line, and a branch start names the message that they followed in the list.
 
 use alloc::vec::Vec;
 
@@ -21,7 +22,7 @@ use crate::storage::{
 };
 use lcm_text::base::error::{Error, Result};
 
-/// Most ranges of one conversation; the record then has about 200 KiB.
+/// Most ranges of one conversation; these take about 200 KiB of the record.
 const RANGES_MAX: usize = 16_384;
 /// Most other forms whose marks are remembered, the newest ones: 256 KiB.
 const FORMS_MAX: usize = 16_384;
@@ -31,10 +32,10 @@ const BRANCHES_MAX: usize = 64;
 /// Why a message is not in the line.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) enum WithdrawalReason {
-    /// A later list of the host went another way. `after`: seq of the message of the line that the
-    /// range followed; 0: none.
+    /// A later list of the host went another way, or a rewind set the message aside. `after`: seq
+    /// of the message that the range followed, in the line or set aside; 0: none.
     SetAside { after: u64 },
-    /// The message is another form of a message in the line.
+    /// The message is another form of a message that is or was in the line.
     Revision,
 }
 
@@ -73,8 +74,8 @@ pub(crate) struct Withdrawals {
     /// Branches that begin in the line, ascending; also those that were set aside, as long as the
     /// line has messages that their lists did not have.
     pub(crate) branches: Vec<BranchStart>,
-    /// Marks of the other forms, in the order in which they were stored, and of the same version as
-    /// the marks of the head. So a list is compared with the forms without reading them.
+    /// Marks of the newest other forms, in the order in which they were added, and of the same
+    /// version as the marks of the head. So a list is compared with the forms without reading them.
     pub(crate) forms: Vec<MessageMark>,
 }
 
@@ -300,7 +301,8 @@ impl Withdrawals {
         ranges.map(|it| (it.seq_first.max(seq_first), it.seq_last.min(seq_last))).collect()
     }
 
-    /// Adds a range of messages of the line, joined with revisions before it.
+    /// Adds a range of messages of the line; one of other forms is joined with other forms before
+    /// it.
     fn add_range(&mut self, range: WithdrawnRange) -> Result<()> {
         let place = self.ranges.partition_point(|known| known.seq_last < range.seq_first);
         let before = place.checked_sub(1).and_then(|place| self.ranges.get_mut(place));
