@@ -730,8 +730,8 @@ impl Engine {
     }
 
     /// Runs a command of a conversation: `family`, `reset`, `new`, `archive`, `delete`,
-    /// `calibrate`, `maintain`, `usage`, `advise`, `focus`, `prompts` or `live`. Arguments and
-    /// report are JSON.
+    /// `calibrate`, `maintain`, `resummarize`, `usage`, `advise`, `focus` or `rewind`; or `prompts`
+    /// or `live`, which concern no one conversation. Arguments and report are JSON.
     ///
     /// # Errors
     ///

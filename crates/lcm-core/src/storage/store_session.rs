@@ -36,7 +36,8 @@ const DIRECTORY_NODE_BYTES: u32 = 21 << 10;
 /// Most directory nodes of one host call: with 21 KiB each, they stay under 1 MiB.
 const DIRECTORY_CALL_MAX: usize = 48;
 
-/// The cache of an instance: immutable values, kept between calls.
+/// The cache of an instance, kept between calls: immutable values, directory nodes, and hashes of
+/// heads.
 #[derive(Debug, Default)]
 pub(crate) struct InstanceCache {
     values: SortedMap<String, Rc<Vec<u8>>>,
