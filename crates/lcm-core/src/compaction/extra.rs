@@ -42,9 +42,9 @@ impl CompactionExtra {
     /// Reads the options; an absent or empty text has none.
     ///
     /// # Errors
+    ///
     /// `invalid-input`: the text has unknown options, an invalid name of a model, not 1 to 64
     /// summary ids, or an id of zeros; `not-found`: a text is no summary id.
-    /// summary ids; `not-found`: a text is no summary id.
     pub(crate) fn read(call: Call<'_>, extra_json: Option<&str>) -> Result<Self> {
         const NAME: &str = "extra-json";
         let json = extra_json.filter(|json| !json.is_empty()).unwrap_or("{}");

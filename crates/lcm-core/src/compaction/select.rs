@@ -85,7 +85,6 @@ pub(crate) fn find_raw_spans(items: &[ContextItem], tail: &FreshTail) -> Vec<Mes
 /// sides. At the ends of the context, withdrawn messages take the place of a summary.
 ///
 /// Runs with the pinned message are no bridge, because the pinned message stays raw.
-/// Runs with the pinned message are no bridge, because the pinned message stays raw.
 pub(crate) fn is_bridge(items: &[ContextItem], index: usize, tail: &FreshTail) -> bool {
     let is_pinned = |run: &MessageRun| {
         tail.pinned.is_some_and(|pin| run.seq_first <= pin.seq && pin.seq <= run.seq_last)

@@ -396,7 +396,8 @@ impl<'a> StoreSession<'a> {
     /// # Errors
     ///
     /// `conflict`: a node is missing or ends too early, and the head has changed; `corrupt`: a node
-    /// is damaged, or is missing or ends too early under an unchanged head; errors of the store.
+    /// is damaged, or is missing or ends too early under an unchanged head; `unsupported`: a node
+    /// has a newer format; errors of the store.
     pub(crate) fn read_directory(
         &mut self,
         keys: &ConversationKeys,

@@ -259,9 +259,9 @@ impl TaskSettlement<'_> {
     /// tokens are counted; `None`: there is none.
     ///
     /// # Errors
+    ///
     /// `conflict`: another call committed first; `limit-exceeded`: the context or the search index
     /// would have too many parts; errors of the store.
-    /// `conflict`: another call committed first; errors of the store.
     pub(crate) fn commit_summary(
         mut self,
         session: &mut StoreSession<'_>,
