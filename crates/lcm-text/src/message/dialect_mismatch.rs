@@ -273,8 +273,8 @@ impl DialectReading<'_> {
     }
 
     /// Returns whether an unknown part has the general form of the declared dialect's parts.
-    /// `None`: the part is known, or the dialect is one of Anthropic or `OpenAI` and the message
-    /// has no `role` or no `content`.
+    /// `None`: the part is known; or the dialect is of Anthropic or `OpenAI`, and the message has
+    /// no `role` or no `content`.
     fn has_dialect_form(&self, part: &Part) -> Option<bool> {
         let Part::Other { value } = *part else { return None };
         let shape = PartShape::from_span(self.raw, value);

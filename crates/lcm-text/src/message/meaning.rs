@@ -1,11 +1,11 @@
 //! Identity by meaning: hashes of what a message says.
 //!
-//! In: the raw text of a message and its projection. Out: one [`SaidPart`] for each part. Hosts
-//! write one message in many ways; all of them have equal hashes. Alignment of a list with the
 //! In: the raw text of a message and its projection. Out: one [`SaidPart`] for each part that says
 //! something. Hosts write one message in many ways; ways that differ only in what does not count
 //! have equal hashes. Alignment of a list with the stored messages compares these hashes.
 //! Deliberately elsewhere: proofs of bytes ([`super`] has the content identity).
+//!
+//! | part | what counts |
 //! |---|---|
 //! | text | role and text, without white space at both ends, with `\r\n` as `\n` |
 //! | tool call | name and canonical arguments |
