@@ -1,7 +1,8 @@
 //! The facade: one method per function of the public interface.
 //!
 //! In: arguments and a store. Out: the result of the call. The files of `wit/` describe each call.
-//! Every call that reads may also fail with `corrupt`, or `unsupported` for a newer store format.
+//! Every call that reads may also fail with `corrupt`, with `unsupported` for a newer store format,
+//! or with `denied` for a conversation that is being deleted.
 
 mod answers;
 
@@ -211,7 +212,8 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `invalid-input`, `denied` (archived), `conflict` (with leases); errors of the store.
+    /// `invalid-input`, `not-found`, `denied` (archived), `conflict` (with leases); errors of the
+    /// store.
     ///
     /// # Examples
     ///
@@ -730,8 +732,8 @@ impl Engine {
     }
 
     /// Runs a command of a conversation: `family`, `reset`, `new`, `archive`, `delete`,
-    /// `calibrate`, `maintain`, `usage`, `advise`, `focus`, `prompts` or `live`. Arguments and
-    /// report are JSON.
+    /// `calibrate`, `maintain`, `resummarize`, `usage`, `advise`, `focus` or `rewind`; or `prompts`
+    /// or `live`, which concern no one conversation. Arguments and report are JSON.
     ///
     /// # Errors
     ///
@@ -761,7 +763,8 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `invalid-input`: an unknown task or member; `limit-exceeded`: more than 16 KiB.
+    /// `invalid-input`: an unknown task, or a wrong or unknown member; `limit-exceeded`: more than
+    /// 16 KiB beside `system`, or a `system` of more than 512 KiB.
     pub fn begin(&self, task_json: &str, now: Timestamp) -> Result<String> {
         drive::begin(&self.config, task_json, now)
     }

@@ -154,7 +154,7 @@ fn describe_conversation(
     ToolReply { text, tokens: 0 }
 }
 
-/// Formats the number of withdrawn messages of a conversation; empty: there are none.
+/// Formats the numbers of set-aside messages and of other forms; empty: there are neither.
 fn format_withdrawn(fields: &mut JsonFields<'_>) -> String {
     let Some((counts, _)) = fields.take_any(WITHDRAWN_MESSAGES) else { return String::new() };
     let Ok(mut counts) = JsonFields::parse_argument(WITHDRAWN_MESSAGES, &counts) else {

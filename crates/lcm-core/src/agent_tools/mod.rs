@@ -39,7 +39,7 @@ use reply_lines::{build_mistake_answer, rename_fields};
 /// A function that runs a tool.
 type ToolHandler = fn(&mut StoreSession<'_>, &ToolInvocation<'_>) -> Result<ToolReply>;
 
-/// Runs a tool call. `caller`: the grant of the calling agent; `None`: the main agent.
+/// Runs a tool call. `request.grant`: the grant of the calling agent; `None`: the main agent.
 ///
 /// Without a grant and without the scope of the store, the tools read the conversation of the call
 /// and its family. For these tools no other conversation exists: names and ids of other

@@ -351,7 +351,8 @@ impl PassageSelection<'_> {
             self.take_passage(session, &history, *hit)?;
         }
         for seq in messages.into_iter().take(MESSAGES_WITH_NEIGHBOURS_MAX) {
-            // Behind a question that stands is the answer that stands, not one that was made again.
+            // Neighbours of a message of the line are of the line, too: behind a question follows
+            // the answer that stands, not one that was set aside.
             let line = withdrawn_mark::read_withdrawals(session, &history)?;
             let near = match line.position_of(seq) {
                 Some(position) => [line.seq_at(position + 1), line.seq_at(position - 1)],

@@ -83,7 +83,7 @@ impl AskStep {
 pub(super) struct Citation {
     pub(super) id: String,
     pub(super) conversation: String,
-    /// Why the message is withdrawn; `None`: it stands, or the passage is of a summary.
+    /// Mark of a withdrawn message, or of a summary of only such messages; `None`: it stands.
     pub(super) mark: Option<WithdrawnMark>,
 }
 
@@ -258,7 +258,7 @@ pub(super) fn build_plan_step(
     AskStep::from_document(w.end_object())
 }
 
-/// Writes those ids of a list that are of withdrawn messages, each with its mark; no such id: no
+/// Writes those ids of a list that have a mark, each with its mark; if no id has one, writes no
 /// member.
 fn write_withdrawn_ids(
     ids: impl Iterator<Item = (String, Option<WithdrawnMark>)>,

@@ -2,8 +2,8 @@
 //!
 //! In: the seq of a message or the id of a summary. Out: a block that a model can cite.
 //! [`crate::ask`] uses this module. Lines of the body begin with a bracket only where the engine
-//! wrote them. The same source, offset and token limit always give the same
-//! text. Calls and results of the engine's own tools are omitted: they would repeat the evidence.
+//! wrote them. The same request, offset and token limit always give the same text. Calls and
+//! results of the engine's own tools are omitted: they would repeat the evidence.
 
 use crate::search::grep;
 use crate::storage::pack::PlacedMessage;
@@ -25,7 +25,7 @@ use lcm_text::{
     summary::transcript::{self, TranscriptMessage, TranscriptOptions},
 };
 
-/// Tokens of a message above which its texts are taken unchanged. A transcript would shorten tool
+/// Tokens of a message above which its texts are taken whole. A transcript would shorten tool
 /// results of more tokens and might omit the match.
 const LARGE_MESSAGE_TOKENS: u32 = 2_000;
 /// Mark of an omitted part of the text.
@@ -34,7 +34,7 @@ const ELLIPSIS: &str = "\u{2026}";
 const OWN_CALL_PREFIX: &str = "tool call lcm_";
 /// Most bytes before the background line in a tool result that is JSON, such as a list of one text.
 const LIST_PREFIX_BYTES_MAX: usize = 64;
-/// The words in a header for whose text it is.
+/// The words in a header that name the speaker of a text, or say that the text is data.
 const SPEAKERS: [&str; 5] = ["system", "user", "assistant", "tool", "data"];
 /// Estimated bytes of a token, for the text before a match.
 const BYTES_PER_TOKEN: usize = 4;
@@ -43,7 +43,7 @@ const BYTES_PER_TOKEN: usize = 4;
 #[derive(Clone, Copy)]
 pub(super) struct PassageRequest<'a> {
     pub(super) source: EvidenceSource,
-    /// Why the message is withdrawn; `None`: it stands, or the source is a summary.
+    /// Mark to write in the header; `None`: the source stands.
     pub(super) mark: Option<WithdrawnMark>,
     /// Offsets of local time.
     pub(super) offsets: &'a TimeOffsets,
@@ -93,7 +93,8 @@ pub(super) fn read_passage_source(
     Ok((!whole.body.trim().is_empty()).then_some(whole))
 }
 
-/// Reads a message without calls and results of the engine's own tools.
+/// Reads a message without results of the engine's own tools and, unless the message is large,
+/// without calls of these tools.
 fn read_message(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,

@@ -48,7 +48,7 @@ exactly. A failure stays a failure. Where passages contradict each other, give w
 and what it replaced.
 Answer in the language of the question, as plain text: no headings, no preamble.";
 
-/// What the model is told if passages are of withdrawn messages.
+/// What the model is told if a passage has a mark of a withdrawn message.
 const WITHDRAWN_REMARK: &str = "\
 A passage whose first line says `set aside` was taken back, and `another form` was replaced by the \
 message that stands: do not give what it says as what holds, and if you cite it, say that it was \

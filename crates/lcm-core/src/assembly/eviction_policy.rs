@@ -33,7 +33,7 @@ const LAYER_STEPS: u64 = 8;
 /// The best are taken. Each message may cost the read of a pack.
 const MATCHES_MAX: usize = 64;
 /// Most matching summaries that are looked up in the context, the best first. The index also has
-/// summaries that are no longer in the context, because they were condensed.
+/// summaries that left the context, such as condensed ones.
 const SUMMARIES_MAX: usize = 1_024;
 /// Messages that are read at a time to find the end of a call group: as many as a pack holds.
 const UNIT_STEP: u64 = 64;

@@ -56,7 +56,7 @@ impl SystemPart {
     ///
     /// # Errors
     ///
-    /// `limit-exceeded`.
+    /// `limit-exceeded`: the system messages have more than `budget` tokens.
     pub(super) fn ensure_fits(&self, budget: u32) -> Result<()> {
         let tokens = self.tokens();
         if tokens <= u64::from(budget) {

@@ -90,7 +90,8 @@ pub(crate) struct AssembleRequest<'a> {
 ///   `may_be_new`
 /// - `invalid-input`: the budget is 0 or at most the reserve, `extra-json` is invalid, or `append`
 ///   would refuse a live message
-/// - `limit-exceeded`: more live messages or bytes than one `append` takes
+/// - `limit-exceeded`: more live messages or bytes than one `append` takes, or system messages that
+///   exceed the budget alone
 /// - `denied`: the conversation is being deleted
 /// - `conflict`: the conversation changed during the call
 /// - `corrupt` or `unsupported`: a record is damaged, or has a newer format

@@ -32,8 +32,7 @@ pub(super) struct PendingMessage {
 /// The live messages that are not stored.
 #[derive(Debug)]
 pub(super) struct LiveMessages {
-    /// The system messages with which they begin, if these take the place of the stored ones; else
-    /// empty.
+    /// The leading system messages, if they take the place of the stored ones; else empty.
     pub(super) system: Vec<SystemText>,
     pub(super) messages: Vec<PendingMessage>,
 }
@@ -75,7 +74,7 @@ pub(super) fn read_pending(
     if head.system.is_some_and(|slot| slot.id == id) {
         out.clear();
     }
-    // As in `append`: before a list that shares no message, they are messages of the sequence.
+    // As in `append`: if no live message is stored, leading system messages join the sequence.
     if stored == 0 && system_slot::is_begun(head) {
         out.append(&mut rest);
         return Ok(LiveMessages { system: Vec::new(), messages: out });

@@ -19,7 +19,7 @@ const FRESH_TAIL: &str = "fresh-tail";
 const PINNED: &str = "pinned";
 /// Reason of omitted summaries and messages that are not withdrawn.
 const OVER_BUDGET: &str = "over-budget";
-/// Reason of messages that a new session withdrew.
+/// Reason of withdrawn messages.
 const WITHDRAWN: &str = "withdrawn";
 
 /// A part of an item that is included or omitted as a whole, for one reason.

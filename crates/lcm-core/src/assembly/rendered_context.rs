@@ -133,7 +133,7 @@ impl RenderedContext {
         self.array = array;
     }
 
-    /// Returns the JSON and caches the array, unless the final check removed messages.
+    /// Returns the JSON. Caches the array of a provider unless the final check removed messages.
     pub(super) fn into_cached_json(self, cache: &mut RenderCache) -> String {
         if self.refusal.is_none() && !self.array.entries.is_empty() {
             cache.arrays.store_array(self.array);

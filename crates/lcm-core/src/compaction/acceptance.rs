@@ -26,7 +26,8 @@ pub(crate) enum CompletionVerdict {
     /// verifier's findings in the rejected answer, one a line, which the next request shows to the
     /// model; empty: another rule rejected.
     Retry { rule: RejectionRule, level: Level, findings: String },
-    /// The answer is rejected, and the summary is made without the model; `findings` as before.
+    /// The answer is rejected, and the model is not asked again; `findings` as in [`Self::Retry`].
+    /// A fallback is made; a remake gets none.
     Fallback { rule: RejectionRule, findings: String },
 }
 
@@ -89,7 +90,7 @@ pub(crate) struct AcceptedText {
 
 impl AcceptedText {
     /// Returns the answer to store: this text, with `level` and the model and finish of the
-    /// completion. `is_provisional`: no configured model wrote the text.
+    /// completion. `is_provisional`: whether the text is provisional.
     pub(crate) fn into_answer(
         self,
         level: StoredLevel,
@@ -103,7 +104,7 @@ impl AcceptedText {
     }
 }
 
-/// An answer as it would be stored.
+/// The text of an answer as it would be stored.
 pub(crate) struct CleanedAnswer {
     pub(crate) text: String,
     /// Whether the text was cut to the cap.
@@ -117,7 +118,8 @@ fn read_answer(completion: &Completion) -> String {
     if completion.model == OFFLINE_MODEL { text } else { transcript::frame_answer(&text) }
 }
 
-/// Strips the reasoning from an answer, frames it and cuts it to its cap.
+/// Strips the reasoning from an answer, frames a model's lines, and cuts the text to the cap of the
+/// task.
 pub(crate) fn clean_answer(task: &SummaryTask, completion: &Completion) -> CleanedAnswer {
     let text = read_answer(completion);
     let tokens = tokens::estimate(&text);
@@ -162,8 +164,9 @@ pub(crate) fn judge_completion(
     }
 }
 
-/// Returns why another model should be asked for a summary, `blank` or `cut-off`; `None`: the
-/// answer is worth applying, or the request is for no summary.
+/// Returns why another model should be asked for a summary: `blank` or `cut-off`. `None`: the
+/// answer has neither fault, the model refused, the offline summariser answered, or the request is
+/// for no summary.
 pub(crate) fn find_answer_fault(
     request: &CompletionRequest,
     completion: &Completion,

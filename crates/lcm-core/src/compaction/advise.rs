@@ -111,7 +111,8 @@ pub(crate) struct AdviseRequest {
     prices: TokenPrices,
     /// Milliseconds for which the provider keeps a cached prefix.
     cache_ms: u64,
-    /// Number of prompts to come; `None`: as many as so far, but from 8 to 512.
+    /// Number of prompts to come, of which at most 512 count; `None`: as many as so far, from 8 to
+    /// 512.
     turns: Option<u32>,
 }
 
@@ -147,7 +148,8 @@ impl AdviseRequest {
 ///
 /// # Errors
 ///
-/// `not-found`, `invalid-input`; errors of the store.
+/// `not-found`: no such conversation; `invalid-input`: an invalid name of a model; errors of the
+/// store.
 pub(crate) fn advise(
     session: &mut StoreSession<'_>,
     call: Call<'_>,

@@ -3,10 +3,11 @@
 //! In: a request id, which is the token of a task, and the answer of a model. Out: the outcome. The
 //! engine calls [`apply`] for the export `compaction.apply`.
 //!
-//! The task names the sources, which must still be in the context unchanged. Whether an answer is
-//! accepted depends only on the task, the answer and the stored sources without injected text; the
-//! configuration defines injected text. What follows a rejected answer or a failed model also
-//! depends on [`ApplyOptions`], the spend limits, the breaker, the prompt overrides and the clock.
+//! The task names the sources, which must still be in the context unchanged. Only an answer to the
+//! current attempt is judged. The verdict depends only on the task, the answer and the stored
+//! sources without injected text; the configuration defines injected text. What follows a rejected
+//! answer or a failed model also depends on [`ApplyOptions`], the spend limits, the breaker, the
+//! prompt overrides and the clock.
 
 use crate::storage::{call::Call, store_session::StoreSession, summary::StoredLevel};
 use lcm_text::{

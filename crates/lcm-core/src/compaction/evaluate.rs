@@ -3,8 +3,9 @@
 //! In: a conversation, a budget, options. Out: a decision with its inputs, rule and outcome. The
 //! engine calls [`evaluate`] for the export `compaction.evaluate`, and `admin` for its verbs.
 //!
-//! Mode `incremental` reads the fresh tail; other modes read no messages. Nothing is due in a
-//! conversation that does not exist. [`super::plan()`] selects what is summarised.
+//! Mode `incremental` reads the fresh tail; other modes read no messages. A conversation that does
+//! not exist is an error, unless the call allows a new one or the configuration skips it: then
+//! nothing is due. [`super::plan()`] selects what is summarised.
 
 use alloc::{string::String, vec::Vec};
 
@@ -57,7 +58,8 @@ impl DueComparison {
 ///
 /// # Errors
 ///
-/// `invalid-input`, errors of the store.
+/// `invalid-input`: a budget or target of 0, or wrong further options; `not-found`: the
+/// conversation does not exist, and the call does not allow a new one; errors of the store.
 pub(crate) fn evaluate(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -69,7 +71,7 @@ pub(crate) fn evaluate(
     let head = &setup.loaded.head;
     let archived = head.archived.map(|_| "archived");
     let closed = session_rules::find_skip_reason(session, call, head, None)?.or(archived);
-    // Of a conversation that may be new nothing is due before it exists.
+    // Nothing is due in a conversation that does not exist yet.
     let exists = setup.loaded.bytes.is_some();
     let sweep = SweepToken::start(head, setup.options.observed_tokens);
     let mut goal = derive_goal(head, &setup.policy, &setup.options, &sweep);

@@ -20,7 +20,7 @@ pub(crate) struct CompactionExtra {
     /// Whether the answer stands in for a model that failed, so that its summary is provisional.
     pub(crate) is_stand_in: bool,
     pub(crate) scope: PlanScope,
-    /// Most remakes of the sweep; `None`: the default.
+    /// Most remakes of the sweep; `None`: 16, or no limit if the call is for remakes only.
     pub(crate) remakes_max: Option<u32>,
     /// Whether the conversation need not exist.
     pub(crate) may_be_new: bool,
@@ -29,7 +29,7 @@ pub(crate) struct CompactionExtra {
 /// What a plan proposes.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) enum PlanScope {
-    /// Compaction, and then remakes of provisional summaries.
+    /// Compaction, with remakes of provisional summaries.
     #[default]
     All,
     /// Remakes of all provisional summaries.
@@ -43,8 +43,8 @@ impl CompactionExtra {
     ///
     /// # Errors
     ///
-    /// `invalid-input`: the text has unknown options, an invalid name of a model, or not 1 to 64
-    /// summary ids; `not-found`: a text is no summary id.
+    /// `invalid-input`: the text has unknown options, an invalid name of a model, not 1 to 64
+    /// summary ids, or an id of zeros; `not-found`: a text is no summary id.
     pub(crate) fn read(call: Call<'_>, extra_json: Option<&str>) -> Result<Self> {
         const NAME: &str = "extra-json";
         let json = extra_json.filter(|json| !json.is_empty()).unwrap_or("{}");

@@ -40,16 +40,16 @@ use super::{
 /// Most requests of one plan, whatever the caller asks for.
 const REQUESTS_MAX: u32 = 64;
 
-/// Most remakes of one sweep by default, so that a model that works again is not asked for all at
-/// once.
+/// Most remakes of one sweep that also compacts, by default. So a model that works again is not
+/// asked for all at once.
 const REMAKES_MAX: u32 = 16;
 
 /// Proposes the next tasks as completion requests, and leases them if the caller asks for a lease.
 ///
 /// # Errors
 ///
-/// `invalid-input`: a wrong option; `denied`: the conversation is archived; `conflict`: another
-/// call committed before the lease; errors of the store.
+/// `invalid-input`: a wrong option; `not-found`: no such conversation; `denied`: the conversation
+/// is archived; `conflict`: another call committed before the lease; errors of the store.
 pub(crate) fn plan(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -113,7 +113,7 @@ pub(crate) struct PlannedTasks {
     /// All items of the context.
     pub(crate) items: Vec<ContextItem>,
     pub(crate) planned: Vec<PlannedTask>,
-    /// Token for the next plan, which counts these tasks as passes.
+    /// Token for the next plan, which counts these tasks as passes or as remakes.
     pub(crate) sweep: SweepToken,
 }
 
@@ -130,7 +130,8 @@ pub(crate) struct PlanEnd {
 ///
 /// # Errors
 ///
-/// `invalid-input`: a wrong option; `denied`: the conversation is archived; errors of the store.
+/// `invalid-input`: a wrong option; `not-found`: no such conversation; `denied`: the conversation
+/// is archived; errors of the store.
 pub(crate) fn decide_next(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -145,7 +146,7 @@ pub(crate) fn decide_next(
     let (policy, options) = (policy.with_reserve(0), &options);
     let given = SweepToken::parse(options.sweep.as_deref())?;
     let skipped = session_rules::find_skip_reason(session, call, &loaded.head, None)?;
-    // A conversation that does not exist is no error: nothing is due.
+    // Nothing is due in a skipped conversation, or in one that the call allows to be new.
     if skipped.is_some() || loaded.bytes.is_none() {
         return Ok((loaded, nothing_due()));
     }
@@ -160,7 +161,7 @@ pub(crate) fn decide_next(
         return Ok((loaded, end));
     }
     let is_idle = is_start && !is_incremental && !goal.is_due();
-    // Below the threshold, provisional summaries are still made again.
+    // Below the threshold, or if the caller asks for remakes, only remakes are planned.
     sweep.is_remake |= is_idle || scope != PlanScope::All;
     if sweep.is_remake && loaded.head.context.provisional == 0 {
         return Ok((loaded, nothing_due()));
@@ -215,7 +216,8 @@ fn find_pause(
     breaker.is_open(now).then_some(reason::BREAKER_OPEN)
 }
 
-/// Returns how many remakes the sweep may still make. A caller who asks for remakes gets all.
+/// Returns how many remakes the sweep may still make. Without `remakes_max`, a call for remakes
+/// only has no limit.
 fn count_remakes_left(scope: &PlanScope, remakes_max: Option<u32>, sweep: &SweepToken) -> usize {
     let default = if *scope == PlanScope::All { REMAKES_MAX } else { u32::MAX };
     int::to_usize(remakes_max.unwrap_or(default).saturating_sub(sweep.remakes).into())

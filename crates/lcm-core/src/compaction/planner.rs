@@ -38,11 +38,12 @@ use super::{
     task::{self, SourceSpan, SummaryTask},
 };
 
-/// Most chunks that one read fetches beyond the tasks that are still wanted.
+/// Most chunks that one read fetches, and most remakes that one search finds, beyond the tasks that
+/// are still wanted.
 const SPARE_CANDIDATES_MAX: usize = 32;
 
 /// Age in milliseconds below which a provisional summary is not made again, because its compaction
-/// has just asked the model.
+/// has just asked the model. A call for remakes only ignores the age.
 pub(crate) const REMAKE_AGE_MS_MIN: u64 = 60_000;
 
 /// A task with the inputs of its request.
@@ -79,7 +80,7 @@ pub(super) struct TaskSearch {
     clock: ClockReading,
     /// Whether the search skipped sources that are exhausted, see [`TaskAttempts::is_exhausted`].
     has_exhausted: bool,
-    /// Whether the search skipped sources that another caller leased.
+    /// Whether the search skipped sources with a lease that has not ended.
     has_leased: bool,
     /// Whether the search skipped a provisional summary, because it is exhausted or leased, or
     /// because the sweep has made its most remakes.
@@ -212,7 +213,8 @@ impl<'a> Planner<'a> {
         self.items.iter().filter(is_outside).filter(is_summary).map(ContextItem::tokens).sum()
     }
 
-    /// Plans the next tasks: leaves; if there is none, remakes; if there is none, condensations.
+    /// Plans the next tasks: leaves; if there is none, remakes; if there is none, condensations. No
+    /// leaves are planned once a named target is reached, or if the context has too many items.
     /// Under pressure of tokens or items, condensations come before remakes.
     ///
     /// # Errors

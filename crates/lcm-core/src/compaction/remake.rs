@@ -4,9 +4,10 @@
 //! asked for now, leaf upward, or whether there is one. The planner, the settlement, `maintain` and
 //! `status` use this module.
 //!
-//! A provisional summary is *open* if it will be made again: a source is open; or a source was made
-//! again or the text is provisional, and the model was not yet asked in vain to make it again from
-//! these sources. Else it is final.
+//! A provisional summary is *open* if it will be made again: a source is open, or the summary is
+//! owed. A summary is owed if its text is provisional or a source was made again, unless the
+//! configured model was asked in vain to make it from these sources. A summary that is not open is
+//! final.
 
 use alloc::{string::String, vec::Vec};
 
@@ -34,7 +35,7 @@ use super::{
 /// Most levels of sources below a context item that are visited.
 const LEVELS_MAX: u32 = 64;
 
-/// A provisional summary that a model can be asked for now: its sources are final.
+/// A provisional summary that a model can be asked for now: none of its sources is open.
 pub(super) struct RemakeCandidate {
     pub(super) id: [u8; 8],
     /// Index of the context item that contains the summary.
@@ -61,10 +62,10 @@ pub(super) struct RemakeFinder<'a> {
     breaker_scope: String,
     scope: &'a PlanScope,
     pub(super) remakes: RemakeRecord,
-    /// Number of candidates after which no further context item is visited.
+    /// Most candidates; once they are found, no further context item is visited.
     limit: usize,
     pub(super) candidates: Vec<RemakeCandidate>,
-    /// Number of open summaries so far.
+    /// Number of open summaries in the items that were visited.
     open: u64,
 }
 
@@ -118,7 +119,7 @@ impl<'a> RemakeFinder<'a> {
     }
 
     /// Visits a provisional summary and its sources; returns whether the summary is open. Adds the
-    /// wanted open summaries whose sources are final to the candidates.
+    /// wanted open summaries without an open source to the candidates.
     fn visit_summary(
         &mut self,
         session: &mut StoreSession<'_>,

@@ -31,7 +31,7 @@ use super::{
 ///
 /// # Errors
 ///
-/// `invalid-input`, `denied`: as for a plan; `conflict`: another call committed first;
+/// `invalid-input`, `not-found`, `denied`: as for a plan; `conflict`: another call committed first;
 /// `limit-exceeded`: the context or the search index would have too many parts; errors of the
 /// store.
 pub(crate) fn run(

@@ -1,7 +1,7 @@
 //! Selects the sources to summarise next, in order of preference.
 //!
 //! In: the items of the context, the fresh tail, the policy. Out: chunks of raw messages and groups
-//! of summaries. The planner makes tasks of them and skips those that were tried in vain.
+//! of summaries. The planner makes tasks of them and skips those that are exhausted or leased.
 
 use alloc::vec::Vec;
 
@@ -18,7 +18,7 @@ use lcm_text::{
     config::BudgetPolicy,
 };
 
-/// Most gaps between the call groups of one leaf, so that its record stays small.
+/// Most gaps between the units of one leaf, so that its record stays small.
 const GAPS_MAX: u32 = 1_024;
 
 /// The messages of one leaf.
@@ -27,7 +27,7 @@ pub(crate) struct LeafChunk {
     pub(crate) seq_first: u64,
     pub(crate) seq_last: u64,
     pub(crate) tokens: u64,
-    /// Gaps between the call groups, at most [`GAPS_MAX`].
+    /// Gaps between the units, at most [`GAPS_MAX`].
     gaps: u32,
 }
 
@@ -45,10 +45,11 @@ pub(crate) struct SummaryGroup {
 /// How eagerly summaries are merged.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum CondensationPhase {
-    /// Neighbours of one depth below `sweep_depth_max`, at least as many as `condense_leaves_min`
-    /// or `condense_summaries_min`.
+    /// Neighbours of one depth below `sweep_depth_max`: at least `condense_leaves_min` leaves or
+    /// `condense_summaries_min` condensed summaries, or fewer large ones
+    /// ([`SummaryGroup::is_full`]).
     Ordinary,
-    /// Neighbours of any one depth, at least as many as `condense_min_hard`.
+    /// Neighbours of any one depth, at least as many as `condense_min_hard`, or fewer large ones.
     Pressure,
     /// Neighbours of different depths, because no depth has enough neighbours.
     Mixed,
@@ -79,9 +80,9 @@ pub(crate) fn find_raw_spans(items: &[ContextItem], tail: &FreshTail) -> Vec<Mes
     out
 }
 
-/// Returns whether the item is a run of a bridge: runs, with withdrawn messages between them, that
-/// have below [`limits::BRIDGE_TOKENS_MAX`] tokens and summaries on both sides. At the ends of the
-/// context, withdrawn messages take the place of a summary.
+/// Returns whether the item is a run of a bridge. A bridge is runs, with withdrawn messages between
+/// them, that together have fewer than [`limits::BRIDGE_TOKENS_MAX`] tokens and summaries on both
+/// sides. At the ends of the context, withdrawn messages take the place of a summary.
 ///
 /// Runs with the pinned message are no bridge, because the pinned message stays raw.
 pub(crate) fn is_bridge(items: &[ContextItem], index: usize, tail: &FreshTail) -> bool {
@@ -111,7 +112,7 @@ pub(crate) fn is_bridge(items: &[ContextItem], index: usize, tail: &FreshTail) -
         && is_closed(&mut before.iter().rev())
 }
 
-/// Joins consecutive call groups into chunks.
+/// Joins consecutive units into chunks.
 #[derive(Debug)]
 pub(crate) struct LeafChunker {
     tokens_max: u64,
@@ -119,16 +120,16 @@ pub(crate) struct LeafChunker {
 }
 
 impl LeafChunker {
-    /// Creates a chunker for chunks of `tokens_max` tokens; call groups are not split.
+    /// Creates a chunker for chunks of `tokens_max` tokens; units are not split.
     pub(crate) fn new(tokens_max: u32) -> Self {
         Self { tokens_max: u64::from(tokens_max), open: None }
     }
 
-    /// Adds a call group and returns the chunks that the group closed, at most two.
+    /// Adds a unit and returns the chunks that the unit closed, at most two.
     ///
-    /// A chunk ends before the group that would exceed the chunk size, or once the size is reached,
-    /// or at [`GAPS_MAX`] gaps. A chunk that is too small for a completion also takes a group that
-    /// exceeds the size.
+    /// A chunk ends before the unit with which it would exceed the chunk size, or once it has the
+    /// size, or at [`GAPS_MAX`] gaps. A chunk that is too small for a completion also takes a unit
+    /// that exceeds the size.
     pub(crate) fn push(&mut self, unit: &MessageUnit) -> [Option<LeafChunk>; 2] {
         let mut closed = [None, None];
         if let Some(chunk) = self.open

@@ -33,7 +33,7 @@ pub(crate) struct CompactionSetup {
     pub(super) override_index: Option<usize>,
     /// What the call plans.
     pub(super) scope: PlanScope,
-    /// Most remakes of the sweep; `None`: the default.
+    /// Most remakes of the sweep; `None`: 16, or no limit if the call is for remakes only.
     pub(super) remakes_max: Option<u32>,
 }
 
@@ -43,7 +43,8 @@ impl CompactionSetup {
     /// # Errors
     ///
     /// `invalid-input`: a budget or target of 0, or wrong further options; `not-found`: the
-    /// conversation does not exist, without `may_be_new`; `corrupt`; errors of the store.
+    /// conversation does not exist, without `may_be_new` and not skipped by the configuration, or a
+    /// text is no summary id; `corrupt`; errors of the store.
     pub(crate) fn open(
         session: &mut StoreSession<'_>,
         call: Call<'_>,

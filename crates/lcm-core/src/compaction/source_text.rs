@@ -32,7 +32,7 @@ use lcm_text::{
 
 use super::task;
 
-/// Model name of a leaf that repeats a tiny run unchanged.
+/// Model name of the leaf of a bridge, which repeats the text of the bridge.
 const VERBATIM_MODEL: &str = "verbatim";
 /// Most tokens of raw text that serve as previous context if no summary precedes the sources.
 const PREVIOUS_TOKENS_MAX: u32 = 500;
@@ -218,8 +218,8 @@ fn render_source(
     transcript::render_message(text, &TranscriptMessage { raw, role, parts, time }, options)
 }
 
-/// Reads and gathers the items of a condensed summary, without withdrawn ranges. A run among them
-/// becomes a leaf that repeats its text without a model, returned in `bridges`.
+/// Reads and gathers the items of a condensed summary, without withdrawn ranges. Each run among
+/// them becomes a leaf in `bridges` that repeats the text of the run without a model.
 ///
 /// # Errors
 ///
@@ -381,9 +381,9 @@ pub(crate) struct PreviousContext<'a> {
 }
 
 impl PreviousContext<'_> {
-    /// Reads the two nearest summaries before the sources: summaries of any depth for a leaf,
-    /// leaves for a summary of depth 1. If no summary precedes a leaf, reads the end of the
-    /// messages before it. `None`: there is no such text, or the depth is over 1.
+    /// Reads the nearest summaries before the sources, at most two: summaries of any depth for a
+    /// leaf, leaves for a summary of depth 1. If no summary precedes a leaf, reads the end of the
+    /// messages before the leaf. `None`: there is no such text, or the depth is over 1.
     ///
     /// # Errors
     ///

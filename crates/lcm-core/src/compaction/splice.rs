@@ -25,8 +25,9 @@ use super::{
     task::SourceSpan,
 };
 
-/// The sources of a task in the context: for a condensed summary `items[from..to]`; for a leaf,
-/// messages of the runs in `items[from..to]`, which begins and ends with a run.
+/// The sources of a task in the context. For a condensed summary: `items[from..to]`. For a leaf:
+/// messages of the runs in `items[from..to]`, which begins and ends with a run. For a remake,
+/// `items[from]` is the old summary or was made from it.
 pub(crate) struct SourceSplice {
     /// Items of the context.
     pub(super) items: Vec<ContextItem>,

@@ -1,7 +1,8 @@
 //! Deletion task: repeats the command `delete` until the conversation is gone.
 //!
-//! In: the receipts of the pieces. Out: the next call, then the last receipt. Only the first call
-//! may begin a deletion, so that a conversation that begins anew under the id stays.
+//! In: the receipts of the pieces. Out: the next call, then the last receipt. After the first
+//! receipt, calls only continue the deletion, so that a conversation that begins anew under the id
+//! stays.
 
 use alloc::string::String;
 
@@ -19,7 +20,7 @@ use super::{
     state::DriveState,
 };
 
-/// Most repetitions of a call that failed, until a call succeeds.
+/// Most repetitions in a row of a call that failed with `conflict` or `store-unavailable`.
 const REPEATS_MAX: u64 = 8;
 
 /// The members of a deletion task.
@@ -42,9 +43,9 @@ pub(super) struct DeletionProgress {
     is_deleted: bool,
     /// Whether this task began or continued the deletion.
     has_begun: bool,
-    /// Repetitions of the call.
+    /// Repetitions of the call since the last receipt.
     repeats: u64,
-    /// Counts of the last receipt.
+    /// Greatest counts of the receipts so far.
     messages: u64,
     records: u64,
     bytes: u64,

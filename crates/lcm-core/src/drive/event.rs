@@ -17,7 +17,8 @@ use super::state::DriveState;
 pub(super) const EVENT: &str = "event-json";
 /// Most characters kept of an error message.
 const MESSAGE_CHARS_MAX: usize = 300;
-/// Codes of a failed completion. From index [`EXHAUSTED_FROM`] on, no model is asked any more.
+/// Codes of a failed completion. After a code at index [`EXHAUSTED_FROM`] or later, no model is
+/// asked any more.
 const CODES: [&str; 7] =
     ["auth", "policy", "context-too-long", "rate-limited", "timeout", "unavailable", "other"];
 /// Index in [`CODES`] of the first code after which no model is asked any more.
@@ -88,7 +89,8 @@ pub(super) struct RequestAnswer {
 
 /// State of a request that no model got: it waits, or the models are exhausted.
 pub(super) const UNASKED: u64 = 0;
-/// State of a request without an answer, because the caller stopped the task.
+/// State of a request that is given back: the task ends before its answer is applied, or the host
+/// has none.
 pub(super) const MISSING: u64 = 1;
 /// State of a request with an answer.
 pub(super) const DONE: u64 = 2;

@@ -11,8 +11,8 @@
 //!
 //! Five rules hold in every host:
 //!
-//! 1. A pass is a committed answer that made the context smaller, or a summary that was made again.
-//!    An answer that an equal call committed before is no pass.
+//! 1. A pass is a committed summary that made the context smaller or replaced a provisional one. An
+//!    answer that an equal call committed before is no pass.
 //! 2. A plan of missing messages holds while only the appends of this task commit. A conflict, an
 //!    upload, or a receipt whose revision is more than one above that of the plan or the receipt
 //!    before, leads to a new plan. After [`intake::CONFLICTS_MAX`] new plans after conflicts and
@@ -110,7 +110,7 @@ fn foreign_token_error() -> Error {
     Error::invalid_input("`token` must be one that `begin` or `step` returned")
 }
 
-/// Returns `limit-exceeded` if a task is too long.
+/// Returns `limit-exceeded` if a task or its `system` is too long.
 fn ensure_bounded(task_json: &str) -> Result<()> {
     if task_json.len() <= TASK_BYTES_MAX {
         return Ok(());

@@ -107,9 +107,9 @@ pub(crate) fn find_holder_among(
     Ok(None)
 }
 
-/// Returns whether a message holds a payload. The placeholder of the message must contain the id.
-///
-/// The text of a message may quote the id of a payload that only another message holds.
+/// Returns whether a message holds a payload. `id` must occur in the rendered text of the message:
+/// either the message holds the payload, or its text quotes the id of a payload that only another
+/// message holds.
 ///
 /// # Errors
 ///

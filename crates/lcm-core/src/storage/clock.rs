@@ -20,10 +20,11 @@ pub(crate) const TICKS_MAX: u64 = 1 << 59;
 /// The clock as a commit stored it.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct Clock {
-    /// `now` of the newest commit, but of commits at most five minutes before another the `now` of
-    /// the other; in milliseconds since 1970.
+    /// `now` of the newest commit, unless that `now` was before this time by at most five minutes:
+    /// such a commit leaves this time as it was. In milliseconds since 1970.
     pub(crate) time: Timestamp,
-    /// Ticks at `time` less `time`: the sum of all steps back.
+    /// Ticks at `time` minus `time`: the sum of all steps back of more than five minutes, at most
+    /// [`TICKS_MAX`].
     pub(crate) ahead: u64,
 }
 

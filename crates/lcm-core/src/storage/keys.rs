@@ -73,7 +73,8 @@ impl ConversationKeys {
     }
 
     /// Returns the 22 characters with which the keys of the conversation's records begin. The keys
-    /// of its entries in the lists of conversations and family members end with these characters.
+    /// of its entries in the lists of conversations, deletions and family members end with these
+    /// characters.
     pub(crate) fn key_prefix(&self) -> &str {
         &self.root
     }

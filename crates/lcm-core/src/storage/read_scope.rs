@@ -46,8 +46,8 @@ pub(crate) enum ResolvedId {
 pub(crate) struct ReadLimits<'a> {
     /// The grant that limits the read; `None`: everything may be read.
     pub(crate) permit: Option<&'a GrantAccess>,
-    /// Most tokens of stored text in the answer, which then has a member `grant`. `None`: no limit
-    /// here, because the caller cuts the text itself.
+    /// Most tokens of stored text in the answer, which then has a member `grant`. `None`: there is
+    /// no grant, or the caller cuts the text itself.
     pub(crate) tokens_max: Option<u32>,
     /// The only ranges to search: conversation, first and last seq; `None`: the query sets the
     /// range.
@@ -146,7 +146,7 @@ pub(crate) struct IdLookup<'a> {
 }
 
 /// Calls `ask` for the conversation of the call and, while the result is `not-found`, for other
-/// conversations that may have the id. Returns the first other result.
+/// conversations that may have the id. Returns the first result that is not `not-found`.
 ///
 /// The other conversations are those that the grant covers; without a grant, the family, newest
 /// member first, then with `all_conversations` all others of the store. Each costs one key of a
@@ -202,9 +202,10 @@ pub(crate) fn find_in_family<T>(
     permit.and_then(GrantAccess::uncovered_error).map_or(answer, Err)
 }
 
-/// Returns those of `others` that have the summary or file, or to which the message id belongs.
+/// Returns those of `others` that have the summary, the file or the version of the system messages,
+/// or to which the message id belongs.
 ///
-/// For a message id, a returned conversation may lack the message. Only heads are read, and a
+/// For a message id, a returned conversation may lack the message: only its head is read, and a
 /// message id holds just three bytes of the conversation's hash.
 pub(crate) fn find_conversations_with_id(
     session: &mut StoreSession<'_>,

@@ -153,7 +153,8 @@ impl RecordValues {
         self.get_value(slot).map(|value| slot.key.decode(value)).transpose()
     }
 
-    /// Returns the guard that the store still holds the value at a place, which is not decoded.
+    /// Builds the guard that requires the key of a slot to have the value that was read, or to be
+    /// absent.
     pub(crate) fn build_guard<T>(&self, slot: &RecordSlot<T>) -> Guard {
         Guard { key: slot.key.name.clone(), value: self.get_value(slot).map(Vec::from) }
     }

@@ -87,7 +87,7 @@ pub(crate) fn ensure_family_key(family: &str) -> Result<()> {
 ///
 /// # Errors
 ///
-/// `not-found`: the family has no conversation; errors of the store.
+/// `not-found`: the family has no conversation; errors of [`LoadedHead::load_head`].
 pub(crate) fn find_live_member(
     session: &mut StoreSession<'_>,
     family: &str,

@@ -36,7 +36,8 @@ const DIRECTORY_NODE_BYTES: u32 = 21 << 10;
 /// Most directory nodes of one host call: with 21 KiB each, they stay under 1 MiB.
 const DIRECTORY_CALL_MAX: usize = 48;
 
-/// The cache of an instance: immutable values, kept between calls.
+/// The cache of an instance, kept between calls: immutable values, directory nodes, and hashes of
+/// heads.
 #[derive(Debug, Default)]
 pub(crate) struct InstanceCache {
     values: SortedMap<String, Rc<Vec<u8>>>,
@@ -395,7 +396,8 @@ impl<'a> StoreSession<'a> {
     /// # Errors
     ///
     /// `conflict`: a node is missing or ends too early, and the head has changed; `corrupt`: a node
-    /// is damaged, or is missing or ends too early under an unchanged head; errors of the store.
+    /// is damaged, or is missing or ends too early under an unchanged head; `unsupported`: a node
+    /// has a newer format; errors of the store.
     pub(crate) fn read_directory(
         &mut self,
         keys: &ConversationKeys,

@@ -85,7 +85,8 @@ pub(crate) struct Summary {
     /// Latest time of a covered message.
     pub(crate) latest_at: Timestamp,
     pub(crate) created_at: Timestamp,
-    /// Name of the model that wrote the text; [`OFFLINE_MODEL`]: no model wrote it.
+    /// Name of the model that wrote the text; [`OFFLINE_MODEL`], or `verbatim` for a bridge: no
+    /// model wrote the text.
     pub(crate) model: String,
     /// How the model ended its last answer: the text itself, or the answer that a fallback
     /// replaces; `None`: no model answered.
@@ -110,9 +111,9 @@ pub(crate) struct Summary {
 pub(crate) enum Provisional {
     No,
     /// The text was made without the configured model, which failed, was not available, or had its
-    /// answers rejected.
+    /// answers rejected; or the model's text was cut off at its token limit.
     Text,
-    /// A model wrote the text, and a source was provisional.
+    /// The text is not provisional, and a source was.
     Source,
 }
 

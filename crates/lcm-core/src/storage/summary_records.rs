@@ -1,6 +1,7 @@
-//! Reads of summary records without knowing their sizes, for administration.
+//! Reads of many summary records: pages, and records by reference or by id.
 //!
-//! In: a cursor, or ids. Out: a page of all summaries, or the stored summaries of the ids.
+//! In: a cursor, references, or ids. Out: a page of all summaries, or the stored summaries of the
+//! references or ids. Only a read by reference knows the sizes of the values before it reads.
 
 use alloc::{string::String, vec::Vec};
 

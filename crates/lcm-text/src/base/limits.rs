@@ -30,7 +30,8 @@ pub const COMPRESSED_TEXTS_BYTES_MAX: usize = 128 << 10;
 /// A compressed pack that is large enough ends at a seq divisible by this number. It ends earlier
 /// if the next message does not fit the pack or has another dialect.
 pub const COMPRESSED_PACK_ALIGNMENT: u64 = 64;
-/// Bytes of compressed text after which a commit compresses no further pack.
+/// Bytes of texts, before deflating, that the finished compressed packs of a commit have when the
+/// commit takes no further pack.
 pub const PACK_COMPACTION_BYTES_MAX: usize = 256 << 10;
 /// Most bytes of one chunk of a large text.
 pub const CHUNK_BYTES_MAX: usize = 192 << 10;

@@ -32,8 +32,8 @@ pub enum TurnCompaction {
     Inline,
 }
 
-/// The settings of one engine. A setting that is `None` is derived from the budget of a call,
-/// unless its comment says otherwise. Numbers are at most `u32::MAX`.
+/// The settings of one engine. A number of tokens that is `None` is derived from the budget of a
+/// call, unless its comment says otherwise. Numbers are at most `u32::MAX`.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Config {
     /// Whether compaction acts and assembly uses summaries; default true.
@@ -70,12 +70,12 @@ pub struct Config {
     pub sweep_passes_max: u32,
     /// Most sweeps of mode `until-under`, at least 1, default 10.
     pub until_under_rounds_max: u32,
-    /// Time after which a compaction asks no further model, but for mode `until-under`, in
+    /// Time after which a compaction of any mode but `until-under` asks no further model, in
     /// milliseconds, at least 1; `None`: no bound.
     pub sweep_deadline_ms: Option<u32>,
-    /// The same for a compaction of mode `until-under`.
+    /// The same time for a compaction of mode `until-under`.
     pub until_under_deadline_ms: Option<u32>,
-    /// When a turn compacts that does not say so; `None`: as the task `turn` does by itself.
+    /// When a turn compacts whose task does not say when; `None`: as [`TurnCompaction::Deferred`].
     pub turn_compaction: Option<TurnCompaction>,
     /// Most tokens of a fallback summary, its note included; at least 64.
     pub fallback_tokens_max: Option<u32>,
@@ -84,8 +84,8 @@ pub struct Config {
     /// Most tokens of stored text for one call of the tool `lcm_expand` or for one search of a
     /// question, at least 1, default 4000.
     pub expand_tokens_max: u32,
-    /// Least tokens of a payload that a reference replaces in contexts; at least 1,000, default
-    /// 25,000.
+    /// Least tokens of a file or tool output that a reference replaces in contexts, and of the rest
+    /// of a message whose longest texts references replace; at least 1,000, default 25,000.
     pub large_payload_tokens_min: u32,
     /// Least depth of the summaries that a new session keeps; `None`: all items are kept (JSON -1);
     /// default 2.

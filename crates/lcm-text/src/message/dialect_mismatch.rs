@@ -178,8 +178,9 @@ impl DialectReading<'_> {
                 .any(|list| list.kind == JsonKind::Array && is_foreign_list(list.value))
     }
 
-    /// Returns the list in which a message of a framework has its content: a member that no dialect
-    /// reads, in a message without content; `None`: the message has content, or no such member.
+    /// Returns the list in which a message of a framework has its content: an array of objects in a
+    /// member that no dialect reads. `None`: no such member, or the message has no `role`, or has
+    /// `content`, `parts` or `type`.
     fn find_foreign_list(&self) -> Option<&JsonMember> {
         let has = |key| json::find_member(self.members, self.raw, key).is_some();
         if !has("role") || ["content", "parts", "type"].into_iter().any(has) {
@@ -271,8 +272,9 @@ impl DialectReading<'_> {
         Some(DialectMismatch { looks_like, loses_tools: false })
     }
 
-    /// Returns whether an unknown part has the general form of the declared dialect's parts;
-    /// `None`: the part is known, or the message has no `role` or no `content`.
+    /// Returns whether an unknown part has the general form of the declared dialect's parts.
+    /// `None`: the part is known; or the dialect is of Anthropic or `OpenAI`, and the message has
+    /// no `role` or no `content`.
     fn has_dialect_form(&self, part: &Part) -> Option<bool> {
         let Part::Other { value } = *part else { return None };
         let shape = PartShape::from_span(self.raw, value);

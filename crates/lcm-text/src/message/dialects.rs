@@ -1,8 +1,8 @@
 //! Reads a message of any dialect with the reader of the dialect.
 //!
 //! In: a dialect and a JSON text. Out: the projection, the parts or the token cost of the text.
-//! Messages of a caller are read by [`parse_given`], which refuses a wrong dialect or finds the
-//! dialect; stored messages by [`parse`].
+//! Messages of a caller are read by [`parse_given`], which refuses a dialect that loses a call or
+//! result of the message, or finds the dialect; stored messages by [`parse`].
 
 use alloc::vec::Vec;
 

@@ -1,18 +1,18 @@
 //! Identity by meaning: hashes of what a message says.
 //!
-//! In: the raw text of a message and its projection. Out: one [`SaidPart`] for each part. Hosts
-//! write one message in many ways; all of them have equal hashes. Alignment of a list with the
-//! stored messages compares these hashes. Deliberately elsewhere: proofs of bytes ([`super`] has
-//! the content identity).
+//! In: the raw text of a message and its projection. Out: one [`SaidPart`] for each part that says
+//! something. Hosts write one message in many ways; ways that differ only in what does not count
+//! have equal hashes. Alignment of a list with the stored messages compares these hashes.
+//! Deliberately elsewhere: proofs of bytes ([`super`] has the content identity).
 //!
 //! | part | what counts |
 //! |---|---|
-//! | text | role and text, without white space at both ends, with `\n` as line end |
+//! | text | role and text, without white space at both ends, with `\r\n` as `\n` |
 //! | tool call | name and canonical arguments |
 //! | tool result | text, or the canonical value |
 //! | file | text or base64 |
 //! | other | the canonical value without `null` members, marks and ids |
-//! | reasoning | nothing, unless the message has no other part |
+//! | reasoning | nothing, unless no other part says anything |
 //! | none of these | the content identity of the message |
 //!
 //! Ids, times, the dialect, empty texts, names of results and error flags do not count. In a
@@ -57,7 +57,8 @@ pub struct SaidPart {
     pub call: [u8; 4],
 }
 
-/// Returns what each part of a message says, in order; at least one part.
+/// Returns what each part of a message says, in order, without parts that say nothing. If no part
+/// says anything, returns one part for the reasoning or the content identity.
 #[must_use]
 pub fn hash_parts(raw: &str, message: &ParsedMessage) -> Vec<SaidPart> {
     let role = message.role;
@@ -95,8 +96,9 @@ pub const CLOSING_PLACEHOLDER: &str = "[the conversation continues here]";
 /// What [`find_summaries`] returns instead of the id of a summary for a placeholder turn.
 pub const PLACEHOLDER_ID: &str = "placeholder";
 
-/// Returns the parts that begin like a rendered summary: the place of each among the parts of
-/// [`hash_parts`], and the id of the summary; of a placeholder turn [`PLACEHOLDER_ID`].
+/// Returns the texts of a user's message that begin like a rendered summary, or are a placeholder
+/// turn. Each has its place among the parts of [`hash_parts`], and the id of the summary or
+/// [`PLACEHOLDER_ID`].
 #[must_use]
 pub fn find_summaries(raw: &str, message: &ParsedMessage) -> Vec<(usize, String)> {
     let id_of = |part: &Part| match part {
@@ -112,7 +114,8 @@ pub fn find_summaries(raw: &str, message: &ParsedMessage) -> Vec<(usize, String)
     said.enumerate().filter_map(|(place, part)| Some((place, id_of(part)?))).collect()
 }
 
-/// Returns the id in the beginning of a rendered summary; `None`: the text begins otherwise.
+/// Returns the id at the beginning of a rendered summary, or [`PLACEHOLDER_ID`] of a placeholder
+/// turn; `None`: the text is neither.
 fn find_summary_id(text: &str) -> Option<&str> {
     if [OPENING_PLACEHOLDER, CLOSING_PLACEHOLDER].contains(&text) {
         return Some(PLACEHOLDER_ID);
@@ -122,8 +125,8 @@ fn find_summary_id(text: &str) -> Option<&str> {
     rest.get(..20).filter(|id| id.starts_with("sum_"))
 }
 
-/// Returns what a message says, if that is one text or the text of one tool result; `None`: the
-/// message says something else beside.
+/// Returns what a message says beside its reasoning, if that is one text or the text of one tool
+/// result; `None`: the message says anything else, or nothing.
 #[must_use]
 pub fn read_text(raw: &str, message: &ParsedMessage) -> Option<String> {
     let is_thought = |part: &&Part| !matches!(part, Part::Reasoning { .. });
@@ -174,8 +177,9 @@ fn hash_call_id(kind: &[u8], id: &str) -> [u8; 4] {
     [first, second, third, (last & !1) | u8::from(looks_unique(id))]
 }
 
-/// Returns whether a call id looks globally unique: it does not only count the calls of a list or
-/// turn, as `call_1` and `functions.exec:0` do.
+/// Returns whether a call id looks globally unique. Such an id passes [`is_unique_call_id`], or has
+/// at least [`CALL_ID_CHARACTERS_MIN`] letters and digits, among them a digit. In the second case
+/// it must not only count calls, as `call_1` and `functions.exec:0` do.
 pub(super) fn looks_unique(id: &str) -> bool {
     let stem = id.trim_end_matches(|c: char| c.is_ascii_digit());
     let is_counted = stem.len() < id.len() && !stem.bytes().any(|b| b.is_ascii_digit());
@@ -252,7 +256,7 @@ fn finish_hash(hasher: Sha256) -> [u8; 16] {
     hash::hash_prefix(&digest)
 }
 
-/// Removes white space at both ends, and writes every line end as `\n`.
+/// Removes white space at both ends, and writes each `\r\n` as `\n`.
 #[must_use]
 pub fn normalize_text(text: &str) -> Cow<'_, str> {
     let text = text.trim();

@@ -70,7 +70,7 @@ const OFFERS: [&str; 6] = [
     "should i do next",
     "would you like",
 ];
-/// Parts of an error in place of an answer.
+/// Parts of an error; they count in an answer that begins with `error`.
 const ERRORS: [&str; 8] = [
     "exceeded",
     "internal server",
@@ -101,7 +101,7 @@ const ERROR_TALK: [&str; 5] = [
 ];
 /// Most words of an error that begins as a summary may.
 const ERROR_WORDS_MAX: usize = 6;
-/// Most words of an answer that begins with `error`.
+/// Most words of an error that begins with `error`.
 const ERROR_ANSWER_WORDS_MAX: usize = 10;
 /// Most words of an apology, an offer or an error that speaks to its reader.
 const SHORT_WORDS_MAX: usize = 40;
@@ -115,7 +115,7 @@ const SENTENCES_MIN: usize = 6;
 /// Returns whether an answer says nothing about the material.
 ///
 /// `instructions`: texts that told the model what to do. A copy of a line of the material counts
-/// only if the material has at least four times as many words.
+/// only if the material has at least four times as many words as the copy.
 #[must_use]
 pub fn says_nothing(answer: &str, instructions: &[&str], material: &str) -> bool {
     let words = split_words(answer);
@@ -147,8 +147,8 @@ pub fn says_nothing(answer: &str, instructions: &[&str], material: &str) -> bool
     is_copy(answer, instructions, material) || repeats_sentences(answer)
 }
 
-/// Returns whether a text begins with words; the last one ends there, unless its script has no
-/// spaces.
+/// Returns whether a text begins with `words`. A word of the text must end where `words` end with
+/// an ASCII letter; other scripts may have no spaces.
 fn starts_with_words(plain: &str, words: &str) -> bool {
     let is_spaced = words.ends_with(|c: char| c.is_ascii_alphabetic());
     let rest = plain.strip_prefix(words);
@@ -160,8 +160,8 @@ fn is_stock_word(word: &str) -> bool {
     word.chars().count() == 1 || STOCK_WORDS.contains(&word)
 }
 
-/// Returns whether the answer, without its sentences of stock words, is a part of an instruction,
-/// repeats parts of it, or is the end of a line of the material.
+/// Returns whether the answer, without its sentences of stock words, copies: it is a part of an
+/// instruction, each of its sentences is one, or it is the end of a line of the material.
 fn is_copy(answer: &str, instructions: &[&str], material: &str) -> bool {
     let sentences = answer.split(SENTENCE_ENDS).map(split_words);
     let sentences: Vec<Vec<String>> =
@@ -182,7 +182,9 @@ fn is_copy(answer: &str, instructions: &[&str], material: &str) -> bool {
         && split_words(material).len() >= 4 * words.len()
 }
 
-/// Returns whether the answer repeats its sentences: on average each occurs four times.
+/// Returns whether the answer repeats its sentences: there are at least six, and on average each
+/// occurs at least four times. From the seventh distinct sentence on, the average must hold at each
+/// new one.
 fn repeats_sentences(answer: &str) -> bool {
     let mut count = 0usize;
     let mut distinct: Vec<Vec<String>> = Vec::new();

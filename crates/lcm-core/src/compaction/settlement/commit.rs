@@ -35,7 +35,8 @@ use super::{TaskSettlement, events::add_made_event, known_summaries::KnownSummar
 impl TaskSettlement<'_> {
     /// Records that the model failed to answer. The failure is no attempt: only a refusal of the
     /// key or by policy counts, in the breaker. Attempts that `run` rejected before are committed
-    /// too.
+    /// too, and a lease of the sources ends. If none of these changes a record, nothing is
+    /// committed.
     ///
     /// # Errors
     ///
@@ -57,7 +58,7 @@ impl TaskSettlement<'_> {
             let breaker = breaker.with_failure(self.call.now, self.call.config);
             changes.replace_record(&self.breaker, &breaker)?;
         }
-        // `run` rejected answers before the model failed; their tokens must be counted.
+        // The attempts that `run` rejected before the failure are stored; else a lease ends.
         let rejected = self.rejected_attempts.take();
         let leased = || self.attempts.clone().filter(|known| known.lease_until > 0);
         match rejected.or_else(leased) {
@@ -71,8 +72,8 @@ impl TaskSettlement<'_> {
         Ok(outcome)
     }
 
-    /// Settles the failure of a model in `run`: makes the summary without the model if the model
-    /// would fail again, else records the failure.
+    /// Settles the failure of a model in `run`: falls back if the model would fail again, else
+    /// records the failure.
     ///
     /// # Errors
     ///
@@ -140,12 +141,14 @@ impl TaskSettlement<'_> {
     }
 
     /// Commits a fallback, a summary made without the model. If no fallback is smaller than the
-    /// sources, marks the sources as exhausted, so that plans skip these sources. `completion`: the
-    /// rejected answer; `None`: the model gave no answer.
+    /// sources, marks the sources as exhausted, so that plans skip these sources. A remake gets no
+    /// fallback: its provisional summary stays. `completion`: the rejected answer; `None`: the
+    /// model gave no answer.
     ///
     /// # Errors
     ///
-    /// `conflict`: another call committed first; errors of the store.
+    /// `conflict`: another call committed first; `limit-exceeded`: the context or the search index
+    /// would have too many parts; errors of the store.
     pub(crate) fn fall_back(
         mut self,
         session: &mut StoreSession<'_>,
@@ -230,8 +233,9 @@ impl TaskSettlement<'_> {
     }
 
     /// Returns whether a text that becomes a summary is provisional: it is there because the
-    /// configured model failed, was not there, was cut off, or had its answers rejected. Without a
-    /// configured model, what the offline summariser writes is final.
+    /// configured model failed, was not there, was cut off, or had its answers rejected. An answer
+    /// of the offline summariser is final if no model is configured. `completion`: the last answer;
+    /// `None`: the model gave none.
     pub(crate) fn is_provisional_text(
         &self,
         completion: Option<&Completion>,
@@ -256,7 +260,8 @@ impl TaskSettlement<'_> {
     ///
     /// # Errors
     ///
-    /// `conflict`: another call committed first; errors of the store.
+    /// `conflict`: another call committed first; `limit-exceeded`: the context or the search index
+    /// would have too many parts; errors of the store.
     pub(crate) fn commit_summary(
         mut self,
         session: &mut StoreSession<'_>,

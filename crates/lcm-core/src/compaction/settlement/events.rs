@@ -41,7 +41,7 @@ impl TaskSettlement<'_> {
     }
 }
 
-/// Adds the event of a committed summary to the events so far and puts all into its outcome.
+/// Adds the event of a committed summary to `events` and puts all of them into `outcome`.
 pub(super) fn add_made_event(
     mut events: EventList,
     call: Call<'_>,

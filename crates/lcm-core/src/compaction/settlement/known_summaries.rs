@@ -27,8 +27,8 @@ pub(super) struct KnownSummaries<'s> {
 }
 
 impl<'s> KnownSummaries<'s> {
-    /// Reads the stored summaries among `record` and the bridges. Only where summaries left the
-    /// context, one can be stored.
+    /// Reads the stored summaries among `record` and the bridges. A summary can be stored already
+    /// only if summaries left the context.
     ///
     /// # Errors
     ///

@@ -172,12 +172,14 @@ impl<'a> TaskSettlement<'a> {
         }
     }
 
-    /// Judges the answer and commits a summary, a fallback or the rejection; `None`: no model
-    /// answered, so a fallback is made.
+    /// Judges the answer and commits a summary, a fallback or the rejection. `completion` is
+    /// `None`: no model answered, so a fallback is made. If the sources left the context, or the
+    /// answer is not to the current attempt, the outcome is `stale`.
     ///
     /// # Errors
     ///
-    /// `conflict`: another call committed first; errors of the store.
+    /// `conflict`: another call committed first; `limit-exceeded`: the context or the search index
+    /// would have too many parts; errors of the store.
     pub(super) fn settle_answer(
         mut self,
         session: &mut StoreSession<'_>,
@@ -217,8 +219,8 @@ impl<'a> TaskSettlement<'a> {
         }
     }
 
-    /// Returns whether the answer to a remake would again be provisional, because no model wrote
-    /// the answer.
+    /// Returns whether the answer is to a remake and would leave it provisional: the answer is of
+    /// the offline summariser, or stands in for a model that failed.
     pub(super) fn is_remake_without_model(&self, answer: &Completion) -> bool {
         let is_model = answer.model != OFFLINE_MODEL && !self.is_stand_in;
         self.task.replaced_id().is_some() && !is_model
@@ -309,7 +311,8 @@ impl<'a> TaskSettlement<'a> {
         }
     }
 
-    /// Returns whether the task has the attempt and level that the stored attempts name as next.
+    /// Returns whether the task has the attempt and level that are next; false for exhausted
+    /// sources.
     pub(crate) fn is_current(&self) -> bool {
         let known = self.attempts.clone().unwrap_or_default();
         !known.is_exhausted

@@ -195,8 +195,8 @@ impl TaskSettlement<'_> {
         Ok(task::hash_messages(span, &frontier) == self.task.sources_hash)
     }
 
-    /// Lists the directory nodes of the sources of a leaf; empty for a condensed summary, and if
-    /// the head lists all packs of the sources.
+    /// Lists the directory nodes of the sources of a leaf; empty for other tasks, and if the head
+    /// lists all packs of the sources.
     fn list_directory_nodes(&self) -> Vec<u64> {
         let SourceSpan::Messages { seq_first, seq_last } = self.task.span else {
             return Vec::new();

@@ -8,8 +8,9 @@
 //! `turn` decides after an append whether to compact now. `resummarize` makes provisional summaries
 //! again.
 //!
-//! Plans lease their requests, so that other tasks do not complete them. A request without an
-//! answer is given back: `apply` gets a failure for it, which ends the lease and nothing else.
+//! Plans lease their requests unless `lease_ms` is 0, so that other tasks do not complete them. A
+//! leased request whose answer is not applied is given back: `apply` gets a failure for it, which
+//! ends the lease and nothing else.
 
 mod instruction;
 mod result;
@@ -121,7 +122,7 @@ pub(super) struct CompactionProgress {
     is_served: bool,
     /// Whether the caller stopped the task.
     is_stopped: bool,
-    /// Whether there was deferred compaction before, so that a turn records how it ended.
+    /// Whether compaction was deferred before the task, so that a turn records how the task ended.
     is_owed: bool,
     /// Whether the task asks no model, because a pause after a failure has not ended.
     is_paused: bool,
@@ -261,8 +262,8 @@ impl CompactionProgress {
         Ok(())
     }
 
-    /// Stops the task: answers of models are still applied, no model is asked any more, and no text
-    /// stands in for a model that failed.
+    /// Stops the task: answers are still applied, but no model is asked any more, and no fallback
+    /// is made for a model that failed.
     fn stop_asking(&mut self, task: &CompactionTask) {
         self.is_stopped = true;
         for state in self.answers.iter_mut().skip(int::to_usize(self.place)) {
@@ -469,7 +470,8 @@ impl CompactionProgress {
 
     /// Continues with the first answer from `from` on. After the last answer, plans again, or ends
     /// a stopped task. A refusal by a model ends the passes unless `apply` is told of refusals. A
-    /// request without an answer is given back, so that its lease ends.
+    /// request without an answer is given back, so that its lease ends; without leases it is
+    /// skipped.
     fn apply_from(&mut self, task: &CompactionTask, from: u64) {
         self.place = from;
         let end = int::to_u64(self.answers.len());
@@ -603,7 +605,8 @@ impl CompactionProgress {
         }
     }
 
-    /// Returns the phase after the end of `compact` or `resummarize`: a turn records how it ended.
+    /// Returns the phase after the end of `compact` or `resummarize`. A turn that asked a model
+    /// records how it ended if compaction was deferred before or a model failed.
     fn phase_after_end(&self, task: &CompactionTask) -> CompactionPhase {
         let has_news = self.is_owed || self.failure.is_some();
         match task.shares_pause() && has_news && !self.is_paused {

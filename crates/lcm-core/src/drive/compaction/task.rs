@@ -1,4 +1,4 @@
-//! The parsing of a compaction task: `compact`, `maintain` or `turn`.
+//! The parsing of a compaction task: `compact`, `maintain`, `turn` or `resummarize`.
 //!
 //! In: the fields of a task. Out: a [`CompactionTask`], which [`crate::drive::compaction`] uses.
 
@@ -19,7 +19,8 @@ pub(in crate::drive) struct CompactionTask {
     pub(super) requests_max: u32,
     /// Time for which other plans skip the requests, in milliseconds; 0: they do not.
     pub(super) lease_ms: u32,
-    /// Number of passes after which no further plan is completed; `None`: no limit.
+    /// Number of passes after which no further plan is completed. With this limit, a failed
+    /// completion ends the passes, too. `None`: no limit.
     pub(super) passes_max: Option<u32>,
     pub(super) model: Option<String>,
     pub(super) extra_json: Option<String>,
@@ -27,8 +28,8 @@ pub(in crate::drive) struct CompactionTask {
     pub(super) counts_refusals: bool,
     /// Whether `turn` leaves compaction that can wait to `maintain`; `None`: as configured.
     pub(super) defer: Option<bool>,
-    /// Whether `compact` belongs to a turn: it respects the pause after a failed model, and records
-    /// how it ended.
+    /// Whether `compact` belongs to a turn: unless forced, it respects the pause after a failed
+    /// model, and records how it ended.
     pub(super) is_turn: bool,
     /// The provisional summaries that `resummarize` makes again; `None`: all.
     pub(super) summary_ids: Option<Vec<String>>,

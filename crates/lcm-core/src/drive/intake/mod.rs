@@ -4,10 +4,11 @@
 //! [`IntakeProgress::next_instruction`] makes the next instruction. [`crate::drive`] uses this
 //! module.
 //!
-//! Messages of `append` that fit one call are one append. More messages of `append` in mode `new`
-//! without `refuse_replay` are a list of appends. Other messages are identified and reconciled;
-//! only the missing messages are appended, at the revision of the plan. An append of unknown
-//! outcome is repeated unchanged, and the engine recognises the repetition.
+//! Messages of `append` that fit one call are one append. If the caller has proved that the first
+//! messages are stored, the others are appended at the revision of the proof. More messages of
+//! `append` in mode `new` without `refuse_replay` are a list of appends. Other messages are
+//! identified and reconciled; only the missing messages are appended, at the revision of the plan.
+//! An append of unknown outcome is repeated unchanged, and the engine recognises the repetition.
 
 mod instruction;
 mod task;
@@ -98,7 +99,7 @@ pub(super) struct IntakeProgress {
     confirmed: u64,
     /// Fewest missing messages of any plan so far.
     fewest: u64,
-    /// Number of new plans since `fewest` fell.
+    /// Number of new plans after conflicts and uploads since `fewest` fell.
     plans: u64,
     /// Repetitions of the current append.
     repeats: u64,

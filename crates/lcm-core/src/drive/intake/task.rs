@@ -21,8 +21,8 @@ pub(in crate::drive) struct IntakeTask {
     pub(super) bytes_longest: u64,
     /// Whether a message is new unless its id is stored.
     pub(super) is_new: bool,
-    /// Whether the task is `append`. Its appends are parts of a named list, so that a later task
-    /// may repeat them.
+    /// Whether the task is `append`. If it needs several appends, they are parts of a named list,
+    /// so that a later task may repeat them.
     pub(super) is_list: bool,
     /// Whether this task repeats an earlier task.
     pub(super) repeat: bool,

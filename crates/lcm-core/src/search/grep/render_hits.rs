@@ -106,7 +106,7 @@ struct HitRow {
     created_at: Timestamp,
     snippet: Snippet,
     source: HitSource,
-    /// Why the message is withdrawn; `None`: it stands, or the hit is a summary.
+    /// Mark of a withdrawn message, or of a summary of only such messages; `None`: it stands.
     mark: Option<WithdrawnMark>,
 }
 

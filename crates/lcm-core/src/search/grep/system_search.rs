@@ -136,8 +136,8 @@ fn passes_filter(filter: &QueryFilter) -> bool {
     is_system != filter.is_negated
 }
 
-/// Returns whether a text has the required words and phrases, none of the excluded, and at least
-/// one.
+/// Returns whether a text has every required word and phrase, no excluded one, and at least one
+/// that is not excluded.
 fn matches_words(query: &TextQuery, text: &str) -> bool {
     let names = query.terms.iter().map(|term| (term.as_slice(), Vec::new()));
     let mut found: SortedMap<&[u8], Vec<u32>> = SortedMap::from_entries(names.collect());

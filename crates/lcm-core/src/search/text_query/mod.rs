@@ -65,11 +65,11 @@ const CJK_WORD_CHARACTERS_MAX: usize = 4;
 
 /// Least bytes of a word that is also matched as a camel-case identifier: `ebay` matches `eBay`.
 const CAMEL_CASE_BYTES_MIN: usize = 3;
-/// Most words of a query that are matched in all forms and as speaker names; stop words do not
-/// count.
+/// Most words, without stop words, of a query whose words are all matched in all forms and as
+/// speaker names.
 const WORDS_WITH_FORMS_MAX: usize = 16;
-/// Most words of a query that are matched by stem, too. In a longer query, words match only as
-/// typed.
+/// Most words, without stop words, of a query whose words are also matched by stem. In a longer
+/// query, words match only as typed.
 const WORDS_WITH_STEMS_MAX: usize = 48;
 /// Longest query, in bytes, whose words are counted. In a longer query, words match only as typed.
 const TEXT_BYTES_COUNTED_MAX: usize = 4 << 10;

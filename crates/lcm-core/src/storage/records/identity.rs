@@ -81,10 +81,10 @@ pub(crate) fn collect_lookups(raw: &str, message: &ParsedMessage) -> Vec<Identit
 /// What a message is compared by with the stored message that has one of its identities.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct IdentityContent {
-    /// What the message says and its call ids, as its mark has them.
+    /// Hash of what the message says and of its call ids, as in its mark.
     pub(crate) said: [u8; 8],
-    /// Content identity of the message. Of a call id it must be equal, because the hash of what a
-    /// message says changes with its rules.
+    /// Content identity of the message, with which messages of one call id are compared. The hash
+    /// of what a message says would not do, because it changes with its rules.
     pub(crate) content: [u8; 16],
 }
 
@@ -100,8 +100,7 @@ pub(crate) struct StoredIdentity {
     pub(crate) seq: u64,
     /// Bits of the hash that the key does not hold, so that a crafted id cannot hide a message.
     hash_check: [u8; 8],
-    /// For a call id, the first 64 bits of the content identity; else what the message says and its
-    /// call ids.
+    /// For a call id, the first 64 bits of the content identity; else [`IdentityContent::said`].
     content_hash: [u8; 8],
 }
 

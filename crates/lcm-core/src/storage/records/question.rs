@@ -91,8 +91,8 @@ pub(crate) struct EvidencePassage {
     pub(crate) offset: u64,
     /// Most tokens of the passage.
     pub(crate) tokens_max: u32,
-    /// Why the message is withdrawn, as the model was told; `None`: it stands, or the source is a
-    /// summary.
+    /// The mark with which the model was shown the passage; `None`: the message stands, or a
+    /// message of the summary does.
     pub(crate) mark: Option<WithdrawnMark>,
 }
 

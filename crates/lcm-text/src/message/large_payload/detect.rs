@@ -8,6 +8,8 @@
 //!
 //! - system messages, because a model must read its instructions;
 //! - reasoning and call arguments, because providers require them unchanged;
+//! - texts outside file blocks in a message with calls, results or reasoning, because providers
+//!   require them unchanged;
 //! - images and other data with a flat price;
 //! - answers of this engine's own tools.
 

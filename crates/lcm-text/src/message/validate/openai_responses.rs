@@ -91,7 +91,9 @@ pub(super) fn check(raw: &str, messages: &[JsonValue], findings: &mut Findings) 
     );
 }
 
-/// Checks one item; returns whether the model made the item.
+/// Checks one item. Returns false for a message of another role than `assistant`, for the answer to
+/// a call and for a response to a request for approval; true for any other item, which the model
+/// may have made.
 fn check_item(
     raw: &str,
     kind: &str,

@@ -51,7 +51,8 @@ pub(super) struct TranscriptLine<'a> {
 pub(super) struct ParsedTranscript<'a> {
     /// Messages in order.
     pub(super) blocks: Vec<TranscriptBlock<'a>>,
-    /// Lines in order, without headers, labels and notes.
+    /// Lines in order, without headers, labels of tool results, lines of omitted details and notes
+    /// of omitted or cut text.
     pub(super) lines: Vec<TranscriptLine<'a>>,
     /// Entries of the lines `Expand for details about:` of earlier summaries.
     pub(super) earlier_leads: Vec<&'a str>,

@@ -144,7 +144,7 @@ impl PromptTemplate {
     }
 
     /// Returns the version of the prompt: [`PROMPT_VERSION`], or for an operator's text a hash of
-    /// the text that is at least 2,147,483,648.
+    /// this version and the text that is at least 2,147,483,648.
     #[must_use]
     pub fn version(self, overrides: &[(Self, String)]) -> u32 {
         let Some(own) = self.override_text(overrides) else { return PROMPT_VERSION };

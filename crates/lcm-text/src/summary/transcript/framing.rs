@@ -136,8 +136,8 @@ pub(crate) fn frame_tags(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Returns whether a tag of a prompt begins at the angle bracket at `at`: a closing tag anywhere,
-/// or an opening tag that begins its line.
+/// Returns whether a tag of a prompt without a mark before it begins at the angle bracket at `at`:
+/// a closing tag anywhere, or an opening tag that begins its line.
 fn is_tag(text: &str, at: usize) -> bool {
     let (before, inside) = text.split_at_checked(at).unwrap_or((text, ""));
     let inside = inside.trim_start_matches(|c| is_angle(c) || is_blank(c));

@@ -30,8 +30,8 @@ use lcm_text::base::{error::Result, int, sort};
 /// Conversations come in a fixed order. In each conversation, messages come from last to first,
 /// then summaries from last to first. A complete scan returns the newest matches. A page (the scan
 /// stopped, or `start` was given) returns the first matches in scan order, so that the next page
-/// begins behind them. An agent's own searches come last among the newest, and are left out of a
-/// page.
+/// begins behind them. With [`OwnSearches::Last`], an agent's own searches come last among the
+/// newest, and are left out of a page.
 ///
 /// # Errors
 ///

@@ -28,8 +28,8 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// Part of its score that a withdrawn message loses: a quarter. Forms of one message differ in
-/// length, and the shorter has the greater score by up to so much.
+/// Divisor of a score for the part that a set-aside message or another form loses: a quarter. Forms
+/// of one message differ in length, and the shorter has the greater score by up to so much.
 const WITHDRAWN_LOSS: u64 = 4;
 
 /// Best hits of one corpus of one conversation, in the order of the query.

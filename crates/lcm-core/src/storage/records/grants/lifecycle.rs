@@ -105,7 +105,8 @@ struct CoveredConversation {
 /// Creates a grant and returns the grant as JSON.
 ///
 /// Absent conversations are those of the parent grant; without a parent, the conversation of the
-/// call. A depth or a number of tokens that exceeds the parent's is lowered.
+/// call. The new grant has at most one step less than its parent's depth, the tokens that the
+/// parent has left, and the parent's end.
 ///
 /// # Errors
 ///

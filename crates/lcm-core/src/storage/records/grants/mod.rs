@@ -493,8 +493,9 @@ impl GrantAccess {
 
     /// Adds the charge of `tokens` to the changes of a commit.
     ///
-    /// The charge counts for the grant and its ancestors. With 0 tokens only a guard is added: the
-    /// commit fails if the grants record has changed, for example by a revocation.
+    /// The charge counts for the grant and its ancestors. With 0 tokens only a guard is added,
+    /// unless the clock stepped back: the commit fails if the grants record has changed, for
+    /// example by a revocation.
     ///
     /// # Errors
     ///
