@@ -155,7 +155,7 @@ class Host:
                     raise
             finally:
                 if self.store.captured is not None:
-                    kept, self.instance = self.instance, None  # It believes that this is written.
+                    kept, self.instance = self.instance, None  # Its cache has these puts already.
                     self.store.commit(*self.store.captured, later=False)
                     self.instance = kept
 

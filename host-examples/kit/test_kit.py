@@ -23,7 +23,7 @@ HOST_LINES_MAX = 200
 
 
 def bare(wit: str) -> str:
-    """An interface without prose, spaces and trailing commas."""
+    """An interface without prose, lines of `package` and `use`, spaces and trailing commas."""
     wit = re.sub(r"///.*|^package .*|^\s*use [^;]*;", "", wit, flags=re.MULTILINE)
     return re.sub(r",\}", "}", re.sub(r"\s+", "", wit))
 
@@ -112,7 +112,7 @@ def did(store, step):
 
 class Store(unittest.TestCase):
     def failed(self, store):
-        """Claims of the steps that a store does not fulfil."""
+        """The claims of those steps that a store does not fulfil."""
         ended = [(step["claim"], *did(store, step)) for step in STEPS]
         return {claim for claim, found, wanted in ended if found != wanted}
 

@@ -32,7 +32,8 @@ enum End {
     Done,
     /// `check` or `demo` found a fault.
     Findings,
-    /// The model failed, but the conversation still fits its budget.
+    /// A model failed, also where a summary was made in its place; or no model was asked, because
+    /// of an open breaker.
     ModelUnavailable,
 }
 

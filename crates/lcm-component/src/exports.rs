@@ -1,7 +1,7 @@
 //! Every exported function, forwarded to the engine.
 //!
-//! In: arguments in the component's types. Out: the engine's answer. This module checks no argument
-//! and adds no default.
+//! In: arguments in the component's types. Out: the engine's answer. This module checks no
+//! argument, and adds no default but that of an absent tool scope.
 
 use alloc::{string::String, vec::Vec};
 

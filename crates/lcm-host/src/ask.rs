@@ -79,7 +79,8 @@ pub struct AskReport {
     pub cited_ids: Vec<String>,
     /// Conversation of each of `cited_ids`, in the same order.
     pub cited_conversations: Vec<String>,
-    /// Those of `cited_ids` that are withdrawn messages, as the model was told; `None`: none.
+    /// Those of `cited_ids` with a mark, as the model was told: withdrawn messages, and summaries
+    /// of only such messages; `None`: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub withdrawn_ids: Option<Vec<WithdrawnId>>,
     /// Ids in the answer that the sources do not contain.
@@ -92,7 +93,7 @@ pub struct AskReport {
     pub source_tokens: u64,
     /// Whether some matches were not read, or the answer was cut.
     pub truncated: bool,
-    /// Number of answers of the model.
+    /// Number of completions that the question took, a failed one included.
     pub completions: u32,
     /// Failure of the model; `None`: the model did not fail.
     pub failure: Option<ModelFailure>,

@@ -117,8 +117,9 @@ impl Builder {
         self
     }
 
-    /// Adds a model, which is asked when the models added before have failed. Without any model the
-    /// component makes summaries itself, from extracts.
+    /// Adds a model. The models are asked in the order in which they were added; [`Chain`] says
+    /// after which answers the next is asked. Without any model the component makes summaries
+    /// itself, from extracts.
     #[must_use]
     pub fn model(mut self, model: impl CompletionProvider + 'static) -> Self {
         self.models.push(Arc::new(model));
@@ -132,7 +133,8 @@ impl Builder {
         self
     }
 
-    /// Sets how often a failing model is asked again before the next model; the default is 2.
+    /// Sets the retries of a model after its first attempt; the default is 2. [`Chain`] says after
+    /// which failures there is no retry.
     #[must_use]
     pub fn retries(mut self, retries: u32) -> Self {
         self.retries = Some(retries);
@@ -140,15 +142,16 @@ impl Builder {
     }
 
     /// Sets the environment, name and text of variables, such as `std::env::vars()`. Its `LCM_`
-    /// variables configure the engine where the configuration does not; by default there are none.
+    /// variables configure the engine where the configuration does not; by default the environment
+    /// is empty.
     #[must_use]
     pub fn environment(mut self, variables: impl IntoIterator<Item = (String, String)>) -> Self {
         self.environment = variables.into_iter().collect();
         self
     }
 
-    /// Sets a function that receives a line for each key of the configuration without effect, when
-    /// a handle is opened.
+    /// Sets a function that receives a line for each key of the configuration without effect, or
+    /// with a note, when a handle or a pool is opened.
     #[must_use]
     pub fn on_note(mut self, on_note: impl Fn(&str) + Send + 'static) -> Self {
         self.on_note = Some(Box::new(on_note));

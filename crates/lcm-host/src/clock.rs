@@ -35,7 +35,8 @@ impl Clock {
     }
 }
 
-/// A flag with which a caller stops long work between two calls. Clones share the flag.
+/// A flag with which a caller stops long work: between two calls of the component, or while a model
+/// works that looks at the flag. Clones share the flag.
 #[derive(Clone, Debug, Default)]
 pub struct Cancel {
     flag: Arc<AtomicBool>,

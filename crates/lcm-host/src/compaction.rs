@@ -32,7 +32,8 @@ pub struct CompactOptions {
     pub observed_tokens: Option<u32>,
     /// Completions requested at the same time; 0 counts as 1.
     pub requests_max: u32,
-    /// Passes after which the call ends, also after a failure of the model; `None`: no limit.
+    /// Passes after which the call plans no further ones; a failure of the model ends a call with
+    /// this limit, too. `None`: no limit.
     pub passes_max: Option<u32>,
     /// Whether refusals of the key or the content count for the breaker of the component. The
     /// breaker pauses a model after several refusals; a person who sees each refusal needs no
@@ -135,13 +136,15 @@ pub(crate) fn with_option(
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
 #[serde(rename_all = "kebab-case")]
 pub enum CompactStatus {
-    /// All due compaction is done.
+    /// Summaries were made, and nothing more is due.
     Done,
     /// Nothing was due.
     NothingToDo,
-    /// Some compaction is done, and more is due.
+    /// More is due, the compaction stopped for another reason than the model, which `reason` names,
+    /// or a summary was made in place of a model that failed.
     Partial,
-    /// The model failed, and the conversation fits its budget without compaction.
+    /// The compaction stopped because the model failed, or because of its open breaker. Summaries
+    /// may have been made before. No summary was made in place of the model.
     ModelUnavailable,
 }
 
@@ -158,7 +161,8 @@ impl CompactStatus {
     }
 }
 
-/// A pass: one summary that made the context smaller.
+/// A pass: one summary made and committed. Only a summary that replaces a provisional one may leave
+/// the context as long as it was, or lengthen it.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
 pub struct Pass {
     /// Id of the summary.

@@ -60,7 +60,7 @@ pub struct Conversation {
 struct Followed {
     /// Seq up to which the caller has seen every message; 0: none.
     seq_seen: AtomicU64,
-    /// Whether the turn deferred compaction.
+    /// Whether the newest turn of the handle deferred compaction.
     is_deferred: AtomicBool,
 }
 
@@ -152,8 +152,8 @@ impl Conversation {
         self
     }
 
-    /// Sets the flag with which the caller stops a running method between two calls of the
-    /// component.
+    /// Sets the flag with which the caller stops a running method: between two calls of the
+    /// component, or while a model works that looks at the flag.
     #[must_use]
     pub fn cancel(mut self, cancel: Cancel) -> Self {
         self.cancel = cancel;
@@ -189,8 +189,9 @@ impl Conversation {
     }
 
     /// Stores the newest messages of the conversation, then compacts when compaction is due and
-    /// cannot wait. If the turn before deferred compaction, this turn makes one pass of it. A
-    /// failure of the model does not undo the append.
+    /// cannot wait. If this turn and the turn of the handle before it both defer compaction, this
+    /// turn makes one pass of [`Conversation::maintain`]. A failure of the model does not undo the
+    /// append.
     ///
     /// # Errors
     ///
@@ -261,8 +262,10 @@ impl Conversation {
     ///
     /// # Errors
     ///
-    /// - `invalid-input`: there is no such message, or a summary covers a message to set aside.
+    /// - `invalid-input`: there is no such message, `to` is another form of a message, or too many
+    ///   set-aside branches lead to it.
     /// - `conflict`: another caller stored messages that the caller of this handle did not see.
+    /// - `limit-exceeded`: too many summaries would give way.
     /// - errors of the component.
     pub fn rewind(&self, to: u64) -> Result<RewindAnswer> {
         self.call_rewind(RewindArguments { to: Some(to), ..RewindArguments::default() })

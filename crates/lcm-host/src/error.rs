@@ -10,16 +10,18 @@ use crate::bindings::types;
 pub enum Code {
     /// The caller asked to stop; earlier commits stay.
     Cancelled,
-    /// The model could not be reached or refused to serve.
+    /// The model failed: it could not be reached, refused, or gave no usable answer.
     CompletionFailed,
-    /// Another writer committed first, also after the repeats of the call; nothing was written.
+    /// The store has changed since the caller last saw it, such as by another writer who committed
+    /// first, also after the repeats of the call; or another question is open. The call wrote
+    /// nothing.
     Conflict,
     /// Stored content contradicts itself.
     Corrupt,
     /// A grant does not allow the call, the conversation is archived or being deleted, or the
     /// configuration stores nothing of its session.
     Denied,
-    /// Something with this name exists already.
+    /// Something else is stored under this name or in this place already.
     Exists,
     /// A trap of the component, a bug, or a failure of the machine.
     Internal,
@@ -27,9 +29,9 @@ pub enum Code {
     InvalidInput,
     /// The call would exceed a documented bound; the message names the bound.
     LimitExceeded,
-    /// The conversation, message, summary or file does not exist.
+    /// The conversation, message, summary, file or grant does not exist.
     NotFound,
-    /// The store failed or is locked.
+    /// The store failed, is locked, or was opened before a fork of the process.
     StoreUnavailable,
     /// The request is valid, but this version does not offer it, or a stored record has a newer
     /// format.

@@ -119,7 +119,8 @@ pub struct IngestReport {
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{error}")]
 pub struct IngestError {
-    /// Index of the message at fault, from 0; nothing was stored. `None`: no message is at fault.
+    /// Index of the message at fault, from 0; with the code `invalid-input` nothing was stored.
+    /// `None`: no message is at fault.
     pub index: Option<usize>,
     /// The error.
     pub error: Error,

@@ -1,9 +1,9 @@
 //! The wasmtime reference host of `lcm.wasm`, as a library.
 //!
-//! In: the bytes of the component, a store and a model. Out: [`Lcm`], one typed method per exported
-//! function, and the loops every host needs: [`Lcm::ingest`], [`Lcm::turn`], [`Lcm::compact`],
-//! [`Lcm::ask`], [`Lcm::answer_tool_call`], and methods that read all pages of a list. The
-//! component makes every decision about conversations.
+//! In: the bytes of the component, a store and a model. Out: [`Lcm`]; its typed methods call
+//! exported functions, [`Lcm::call_json`] calls any of them by name. Loops over several calls are
+//! [`Lcm::ingest`], [`Lcm::turn`], [`Lcm::compact`], [`Lcm::ask`], [`Lcm::answer_tool_call`], and
+//! methods that read all pages of a list. The component makes every decision about conversations.
 //!
 //! [`Lcm::open`] uses the defaults, [`Lcm::builder`] changes them, and a [`Conversation`] binds an
 //! id to its budget and dialect:

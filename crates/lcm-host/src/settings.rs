@@ -16,7 +16,7 @@ use crate::{
     time_zone,
 };
 
-/// Prefix of the variables that may configure the engine; no other crosses into it.
+/// Prefix of the variables that may configure the engine; no other variable reaches the component.
 const PREFIX: &str = "LCM_";
 
 /// A resolved configuration.

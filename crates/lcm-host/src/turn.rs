@@ -48,8 +48,8 @@ impl TurnOptions {
 pub struct TurnReport {
     /// Result of the intake.
     pub ingested: IngestReport,
-    /// Result of the compaction, or of one pass of the compaction that the turn before deferred;
-    /// `None`: nothing was due, deferred compaction, or a failed model.
+    /// Result of the compaction; of a [`Conversation`](crate::Conversation) also of the one pass
+    /// after two turns in a row that deferred compaction. `None`: nothing was compacted.
     pub compacted: Option<CompactReport>,
     /// Whether due compaction was deferred to [`Lcm::maintain`](crate::Lcm::maintain).
     pub deferred: bool,

@@ -62,8 +62,8 @@ impl Lcm {
         self.drive(&options.build_task("append", conversation, messages), parts)
     }
 
-    /// Compacts until nothing is due. Other calls run while a model works. `progress` receives each
-    /// summary.
+    /// Compacts until nothing is due or the component stops for another reason, which the report
+    /// names. Other calls run while a model works. `progress` receives each summary.
     ///
     /// # Errors
     ///

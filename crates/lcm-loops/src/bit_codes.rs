@@ -120,8 +120,8 @@ impl<'a> BitReader<'a> {
         Self { rest: bytes, pending: 0, filled: 0, past_end: false }
     }
 
-    /// Returns whether a read found no bit left. A read that begins before the end and reaches
-    /// behind the end is not detected.
+    /// Returns whether a read had to be filled when no bit was left, counting the zeros that
+    /// earlier reads added behind the end. Reads of such zeros are not detected.
     pub(crate) const fn is_past_end(&self) -> bool {
         self.past_end
     }

@@ -12,8 +12,9 @@
 //!
 //! Words and identifiers are folded by [`crate::char_fold`]. A word is a run of letters and digits,
 //! split at camel case and at inner punctuation. A run that was split is also an identifier if it
-//! has at most 256 bytes. ASCII has a fast path, because nearly all text is ASCII. `lcm-core` adds
-//! other kinds; it indexes texts and parses queries with these terms.
+//! has at most 256 bytes and no character of a script without spaces. ASCII has a fast path,
+//! because nearly all text is ASCII. `lcm-core` indexes texts and parses queries with these terms,
+//! and adds terms of other kinds.
 
 use alloc::vec::Vec;
 use core::ops::Range;

@@ -1,21 +1,21 @@
-// How a model is wired: whatever speaks Chat Completions, as most providers and local servers do,
-// at the base URL in MODEL_URL or behind the service binding MODEL. Without either summaries are
-// made without a model.
+// The model function of the worker: a server with the Chat Completions API, at the base URL in
+// MODEL_URL or behind the service binding MODEL. With neither, no model is asked, and the engine
+// makes the summaries.
 //
-// The model is that of the request, which the configuration names, else MODEL_NAME.
-// For another one, return another function: with Workers AI it is
+// The model is the one that the request names by the configuration, else MODEL_NAME. For another
+// API, return another function: with Workers AI it is
 // `({ system, prompt }) => env.AI.run(name, { messages })`, for the API of a provider its SDK.
 
-/** Why an answer ended where it did, where it did not by itself. */
+/** `finish` of an answer by `finish_reason`; any other reason is `stop`. */
 const FINISHES = { length: "length", content_filter: "refusal" };
 
-/** Returns an answer without a completion as an error, which the package understands. */
+/** Converts an HTTP answer without a completion to an error that the package can classify. */
 function errorOf({ status, headers }, responseBody) {
   const said = status < 300 ? "answered no completion" : `answered ${status}`;
   return Object.assign(new Error(`the model ${said}`), { status, headers, responseBody });
 }
 
-/** An answer of the API as a completion; undefined: it is none. */
+/** Converts the body of an HTTP answer to a completion; undefined: the body has no text. */
 function completionOf(said) {
   let answer;
   try {
@@ -34,7 +34,10 @@ function completionOf(said) {
   };
 }
 
-/** The `complete` of `open` by what is bound: MODEL_URL or MODEL, MODEL_NAME and MODEL_KEY. */
+/**
+ * Returns the `complete` of `open` by the variables and bindings MODEL_URL, MODEL, MODEL_NAME and
+ * MODEL_KEY; undefined: neither MODEL_URL nor MODEL is set.
+ */
 export function completeOf({ MODEL: service, MODEL_URL: base, MODEL_NAME: model, MODEL_KEY: key }) {
   if (!service && !base) return undefined;
   const url = `${(base ?? "http://model/v1").replace(/\/+$/, "")}/chat/completions`;

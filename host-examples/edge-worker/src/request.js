@@ -1,15 +1,15 @@
-// What a request says: the lines or the JSON object in its body, and the options in its query.
+// Reads a request: the lines or the JSON object in its body, and the options in its query.
 
 import { LcmError } from "lcm-engine";
 
 /**
- * Bytes of a body and lines of one that is a transcript: an isolate has 128 MB, in which the body
- * is held with what is made of it, at times beside other objects.
+ * Most bytes of a body, and most lines of a transcript. An isolate has 128 MB for the body and the
+ * values parsed from it, and other objects may share the isolate.
  */
 const BODY_BYTES_MAX = 8 * 1024 * 1024;
 const BODY_LINES_MAX = 20_000;
 
-/** Options that are numbers in a query, and those that are true or false; all others are texts. */
+/** Options of a query that are numbers, and those that are true or false; all others are texts. */
 const NUMBERS = [
   ...["now", "budget", "target", "observedTokens", "reserveTokens", "leaseMs"],
   ...["retries", "timeoutMs", "deadlineMs", "seqFirst", "seqLast", "seqSeen"],
@@ -22,12 +22,12 @@ const SWITCHES = [
   ...["hasSummaries", "mayBeNew"],
 ];
 
-/** The error of a request that says what it must not. */
+/** Returns the error of an invalid request. */
 export function invalid(message, cause) {
   return new LcmError("invalid-input", message, { cause });
 }
 
-/** The body of a request as text, bounded. */
+/** Resolves to the body of a request as text; rejects over the bound, or if it is not UTF-8. */
 export async function textOf(request) {
   const decoder = new TextDecoder("utf-8", { fatal: true });
   let text = "";
@@ -35,7 +35,7 @@ export async function textOf(request) {
   try {
     for await (const chunk of request.body ?? []) {
       bytes += chunk.byteLength;
-      // Read to its end all the same: a client that is still sending would not see the answer.
+      // A body over the bound is read to its end: a client sees no answer while it sends.
       text = bytes > BODY_BYTES_MAX ? "" : text + decoder.decode(chunk, { stream: true });
     }
     if (bytes <= BODY_BYTES_MAX) text += decoder.decode();
@@ -46,7 +46,7 @@ export async function textOf(request) {
   throw new LcmError("limit-exceeded", `a body has at most ${BODY_BYTES_MAX} bytes`);
 }
 
-/** The lines of a body that say something, without their ends. */
+/** Resolves to the lines of a body that are not blank, without their line ends. */
 export async function linesOf(request) {
   const lines = [];
   for (const [line] of (await textOf(request)).matchAll(/[^\n]+/g)) {
@@ -59,7 +59,7 @@ export async function linesOf(request) {
   return lines;
 }
 
-/** The JSON object of a body; none: an empty one. */
+/** Resolves to the JSON object in a body; without a body, to an empty object. */
 async function objectOf(request) {
   const text = request.method === "GET" ? "" : await textOf(request);
   if (text.trim() === "") return {};
@@ -74,19 +74,19 @@ async function objectOf(request) {
 }
 
 function valueOf(name, text) {
-  // What is none goes as it is: the engine says what is wrong with it.
+  // A text that is no value of its option passes unchanged, and the engine reports the error.
   if (NUMBERS.includes(name)) return /^\d+$/.test(text) ? Number(text) : text;
   if (SWITCHES.includes(name)) return { true: true, false: false }[text] ?? text;
   return text;
 }
 
-/** Options in the query of an address. */
+/** Returns the options in the query of a URL. */
 export function queryOf(url) {
   const entries = [...url.searchParams].map(([name, text]) => [name, valueOf(name, text)]);
   return Object.fromEntries(entries);
 }
 
-/** The options of a request: those of its body come before those of its query. */
+/** Resolves to the options of a request; an option in the body replaces that in the query. */
 export async function optionsOf({ request, url }) {
   return { ...queryOf(url), ...(await objectOf(request)) };
 }

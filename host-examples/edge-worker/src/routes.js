@@ -1,30 +1,31 @@
-// What a client can ask of a conversation, by method and path below /conversations/ID:
+// The routes of a conversation, by method and path below /conversations/ID:
 //
-//   POST messages?dialect=D       JSON lines, one message each; stores them
-//   POST turn?budget=N            the same, and makes room when it is due: by the object's alarm,
-//                                 with defer=false in the turn
-//   GET  context?budget=N         what to send to the model; POST with the options as JSON
-//   GET  tools?dialect=D          the definitions of an agent's tools, and what to tell it
-//   POST tools/NAME               answers a call of one; the input as the model wrote it
+//   POST messages?dialect=D       stores messages, one JSON line each
+//   POST turn?budget=N            stores messages and compacts when due: compaction that can wait
+//                                 by the alarm, with defer=false in the request
+//   GET  context?budget=N         assembles the context; POST with the options as JSON
+//   GET  tools?dialect=D          definitions and instructions of an agent's tools
+//   POST tools/NAME               answers a tool call; the body is the input as the model wrote it
 //   POST grep, ask                {"pattern", ...}, {"question", ...}
-//   GET  items/ID                 what a summary, message or file is; POST with options
-//   GET  summaries/ID             from a summary back to the original messages; POST with options
-//   POST grants                   makes a limited right to read: {"tokensMax", "summaryIds", ...}
-//   GET  grants, DELETE grants/ID the ones there are; ends one
-//   GET  evaluate?budget=N        whether room has to be made
+//   GET  items/ID                 describes a summary, message or file; POST with options
+//   GET  summaries/ID             expands a summary to its messages; POST with options
+//   POST grants                   makes a grant: {"tokensMax", "summaryIds", ...}
+//   GET  grants, DELETE grants/ID lists the grants; revokes a grant
+//   GET  evaluate?budget=N        whether compaction is due
 //   POST compact?budget=N, maintain?budget=N
 //   POST resummarize?budget=N     makes summaries again that a failing model left provisional
 //   POST rewind                   sets aside the newest messages: {"to"} or {"units"}
-//   GET  messages?seqFirst=N&seqLast=M  the original texts
+//   GET  messages?seqFirst=N&seqLast=M  returns original texts
 //   GET  status, check, digest
 //   DELETE /conversations/ID      deletes the conversation with all its records
 //
-// Options are those of the package, in the query or as a JSON object in the body; answers are the
-// engine's JSON, errors {"error": {"code", "message"}}.
+// Options are those of the package, in the query or, where the body has no messages or tool input,
+// as a JSON object in the body. Answers are the package's results as JSON, errors
+// {"error": {"code", "message"}}.
 
 import { invalid, linesOf, optionsOf, queryOf, textOf } from "./request.js";
 
-/** The one conversation of an object. */
+/** Id of the one conversation of an object. */
 export const ID = "conversation";
 
 const STATUS = {
@@ -67,7 +68,7 @@ async function summary(asked) {
   return asked.lcm.expand(ID, asked.name, { includeMessages: true, ...(await optionsOf(asked)) });
 }
 
-/** The options of a tool. What its model may read is not for a client to say. */
+/** Returns the options of a tool. A client must not choose what the model may read. */
 function toolOptionsOf(url) {
   const options = queryOf(url);
   if (options.scope === undefined) return options;
@@ -81,7 +82,7 @@ async function tools({ lcm, url }) {
 }
 
 async function tool({ lcm, request, url, name }) {
-  // As the model wrote it: what is no JSON is a mistake of its own, which the answer tells it.
+  // Not parsed here: if the text is no JSON, the answer of the tool tells the model.
   const input = await textOf(request);
   return lcm.callTool(ID, name, input.trim() === "" ? {} : input, toolOptionsOf(url));
 }
@@ -111,7 +112,7 @@ async function remove({ lcm, forget }) {
   return receipt;
 }
 
-/** Routes without a name behind them, and those with one. */
+/** Routes whose path ends with the action, and routes with a name after the action. */
 const ROUTES = {
   "POST messages": async ({ lcm, request, url }) =>
     lcm.append(ID, await linesOf(request), queryOf(url)),
@@ -145,7 +146,7 @@ const NAMED_ROUTES = {
   "DELETE grants": revoke,
 };
 
-/** The route of a request and the name behind it; undefined: there is none. */
+/** Returns the route of a request and the name in its path; undefined: there is no such route. */
 function routeOf(request, url) {
   const [action = "", name, ...more] = url.pathname.split("/").slice(3);
   const routes = name === undefined ? ROUTES : NAMED_ROUTES;
@@ -158,19 +159,20 @@ function routeOf(request, url) {
   }
 }
 
-/** The response that says what went wrong; `status` is by the code unless given. */
+/** Returns the response of an error; by default the code decides the `status`. */
 export function failed({ code, message }, status = STATUS[code]) {
   return Response.json({ error: { code, message } }, { status });
 }
 
-/** The response to a request that has no route. */
+/** Returns the response to a request without a route. */
 export function noRoute() {
   return failed({ code: "not-found", message: "there is no such route" });
 }
 
 /**
- * The response to a client's request. `later(options)` is called when a turn put compaction off,
- * `forget()` when the conversation was deleted.
+ * Resolves to the response to a client's request. `later(options)` is called after a turn that
+ * deferred compaction, failed after its append, or made a provisional summary. `forget()` is called
+ * after the conversation was deleted.
  */
 export async function answered(request, lcm, { later, forget }) {
   const url = new URL(request.url);

@@ -1,13 +1,13 @@
-// The worker: hands a request that may ask to the Durable Object that keeps its conversation.
+// The worker: hands an authorised request to the Durable Object of its conversation.
 //
-// Paths are /conversations/ID/ROUTE; the routes are those of routes.js. Whoever knows ACCESS_TOKEN
-// may ask for every conversation; who else may ask for which is for you to decide, here.
+// Paths are /conversations/ID/ROUTE; the routes are those of routes.js. A client with ACCESS_TOKEN
+// may use every conversation. To give clients other rights, change this module.
 
 import { failed, noRoute } from "./routes.js";
 
 export { Conversation } from "./conversation.js";
 
-/** The id of the conversation that a path names; undefined: none. */
+/** Returns the id of the conversation in a path; undefined: the path has none. */
 function conversationOf(path) {
   const [, area, name] = path.split("/");
   if (area !== "conversations" || !name) return undefined;
@@ -22,14 +22,14 @@ function sha256(text) {
   return crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
 }
 
-/** Whether a request has the token, compared in a time that says nothing about it. */
+/** Whether a request has the token; the time of the comparison does not depend on the token. */
 async function mayAsk(request, token) {
   const given = request.headers.get("authorization") ?? "";
   const [one, other] = await Promise.all([sha256(given), sha256(`Bearer ${token}`)]);
   return crypto.subtle.timingSafeEqual(one, other);
 }
 
-/** Hands a request on to an object; one that ended meanwhile is for the client to repeat. */
+/** Hands a request to an object. If the object fails meanwhile, the client must repeat. */
 async function handedOn(request, object) {
   try {
     return await object.fetch(request);

@@ -38,7 +38,7 @@ class Host(Protocol):
         """The loop of compaction over `conversation`, `budget`, `options` and `now`."""
 
     def restart(self, config_json: str | None) -> None:
-        """Has the next call make a new instance of this configuration; None: of that before."""
+        """Drops the instance; the next call makes one of this configuration (None: as before)."""
 
     def sha256(self) -> str:
         """The digest of the store, computed by the host; 64 hex digits."""
@@ -151,10 +151,11 @@ def find(paths: Iterable[str]) -> dict[str, Path]:
 
 
 def report(host: str, files: dict[str, Path], results: tuple[dict[str, Any], ...]) -> int:
-    """Tells what came of all files in both modes; the exit code. What failed is an exception.
+    """Prints what failed and how many passed, and returns the exit code.
 
-    `results` are digests or exceptions by name: with a store that answers at once, then with one
-    that answers every first read with `would-block`.
+    `results` are digests, or exceptions of what failed, by name: with a store that answers at
+    once, then with one that answers every first read with `would-block`. If `files` are all
+    vectors, the report `dist/vectors-HOST.json` is written, too.
     """
     passed: list[int] = []
     digests: dict[str, str] = {}

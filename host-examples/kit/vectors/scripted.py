@@ -26,11 +26,11 @@ class ScriptedModel:
         """Whether a request found no completion that fits."""
 
     def mark(self) -> None:
-        """Remembers what is used up: a call begins."""
+        """Remembers what is used up when a call begins."""
         self._marked = (self._used, [scripted["left"] for scripted in self._script])
 
     def rewind(self) -> None:
-        """Takes back what was answered since: the call wrote nothing and comes again."""
+        """Takes back the answers since `mark`: the call wrote nothing and is repeated."""
         self._used, left = self._marked
         for scripted, count in zip(self._script, left, strict=True):
             scripted["left"] = count

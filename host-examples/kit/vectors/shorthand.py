@@ -21,7 +21,7 @@ _MESSAGE_LISTS = ("messages", "live_messages")
 
 
 def to_json(value: Any) -> str:
-    """Compact JSON text, keys in their order, everything but lone surrogates unescaped."""
+    """Compact JSON text, keys in their order; escapes what JSON requires, and lone surrogates."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
@@ -98,7 +98,7 @@ def _with_texts(fields: dict[str, Any]) -> dict[str, Any]:
 def arguments(name: str, given: Any, parameters: dict[str, bool]) -> dict[str, Any]:
     """The arguments of a call; `parameters` says of each whether it is optional.
 
-    What is left out of the answer has the neutral value of its type, which a host knows.
+    A parameter that the result lacks has the neutral value of its type, which the host fills in.
     """
     filled: dict[str, Any] = {}
     defaults = {"conversation": CONVERSATION, "now": NOW, "bytes_max": BYTES_MAX}

@@ -10,7 +10,7 @@
 import { invalid } from "./errors.js";
 import { Queue } from "./queue.js";
 
-/** Compactions of all engines of this thread. */
+/** Queue of the compactions of all engines of this thread, by store and conversation. */
 const compactions = new Queue();
 
 const numbers = new WeakMap();

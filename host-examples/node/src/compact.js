@@ -1,4 +1,5 @@
-// Compaction: `compact` at once, `maintain` when it is due, `turn` after an append.
+// Compaction: `compact` at once, `maintain` when deferred compaction is due, `turn` after an
+// append; `resummarize` makes provisional summaries again.
 //
 // `host` is `{models, clock}`; options have the engine's names.
 
@@ -25,7 +26,10 @@ function alone(name, begun, { models, clock }, conversation, options, more = {})
   return begun.alone(conversation, options.signal, run);
 }
 
-/** Compacts until nothing is due; rejects with `completion-failed` when a model refuses its key. */
+/**
+ * Compacts until nothing is due, or the engine stops for another reason. Rejects with
+ * `completion-failed` when a model refuses its key or the content.
+ */
 export async function compact(...given) {
   const { result, ...details } = await alone("compact", ...given);
   return { ...result, ...details };

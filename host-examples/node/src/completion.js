@@ -9,7 +9,7 @@ import { U32_MAX, wellFormedOf } from "./convert.js";
 import { readThrown } from "./model-failures.js";
 import { toCamel, toSnake } from "./shapes.js";
 
-/** Failures after which no model is asked again: another attempt would fail alike. */
+/** Failures of the key or the request, after which no model is asked for the request again. */
 const FINAL_CODES = ["auth", "policy", "context-too-long"];
 const RETRIES_DEFAULT = 2;
 const RETRY_DELAY_MS = 500;
@@ -18,7 +18,7 @@ const RETRY_DELAY_MS = 500;
  * again; the next model is.
  */
 const RETRY_DELAY_MS_MAX = 60_000;
-/** Time for one answer; the reference system's `summaryTimeoutMs`. */
+/** Longest time for one answer, unless an option or the configuration sets another. */
 const TIMEOUT_MS_DEFAULT = 60_000;
 
 function failure(code, message, retryAfterMs = null) {
@@ -154,8 +154,9 @@ function attemptsOf(models, request) {
 /**
  * Returns a function that answers requests with the models of their purpose (see `modelsOf`), each
  * a fallback of the model before, and then with the fallback models of the configuration. `judge`
- * resolves to the reason to ask the next model after an answer, or to nothing. Without a better
- * answer, the function resolves to the first one.
+ * resolves to the reason to ask the next model after an answer, or to nothing. The first answer
+ * with such a reason is the result, unless a later model has a better answer or fails with one of
+ * `FINAL_CODES`.
  *
  * The function resolves to `{result, exhausted, calls}`; `result` is null when `signal` was aborted
  * before an answer. After every model is exhausted, no model is asked again. It rejects with

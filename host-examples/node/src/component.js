@@ -1,8 +1,8 @@
 // One instance of the component over one synchronous store.
 //
-// An instance is only a cache. A trap, a commit of unknown outcome or an invalid answer of the
-// store drops the instance; the next call gets a new, configured instance. This module awaits
-// nothing and retries nothing.
+// An instance is only a cache. A trap, an invalid answer of the store, or any error of the store
+// but `conflict` and `would-block` drops the instance; the next call gets a new, configured
+// instance. This module awaits nothing and retries nothing.
 
 import { lowerArguments, lowerValue, liftResult, liftValue, signatureOf } from "./convert.js";
 import { invalid, isErrorRecord, LcmError, textOf } from "./errors.js";

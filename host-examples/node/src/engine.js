@@ -139,8 +139,10 @@ export class Engine {
    *
    * All options are checked before a message is stored. `failure` is a failure after the messages
    * were stored, beside the receipt. `compacted` is what was done in spite of the failure; null
-   * when the model refused its key or the content, or the store failed.
-   * With `defer` compaction that can wait is left for `maintain`, and `deferred` is true.
+   * when nothing was due, the compaction was deferred, the model refused its key or the content, or
+   * the store failed.
+   * With `defer`, the default unless the configuration says `inline`, compaction that can wait is
+   * left for `maintain`, and `deferred` is true.
    */
   async turn(conversation, messages, options) {
     return mapCall("turn", options, (given) => {
@@ -186,7 +188,7 @@ export class Engine {
     });
   }
 
-  /** Returns a context that fits `budget`, as messages of `dialect`. */
+  /** Returns a context as messages of `dialect`; only its protected part can exceed `budget`. */
   async assemble(conversation, options) {
     return mapCall("assemble", options, async (given) => {
       const { budget, dialect = this.#dialect, live_messages, ...others } = requireBudget(given);
@@ -247,7 +249,7 @@ export class Engine {
     });
   }
 
-  /** Describes a summary, a message, a file or the conversation. */
+  /** Describes a summary, message, file, conversation or version of the system messages by id. */
   async describe(conversation, id, options) {
     return mapCall("describe", options, (given) => {
       const options_json = toJson(rest(given, "grant", "now"), "options");

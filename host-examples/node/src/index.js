@@ -13,9 +13,10 @@ export { MemoryStore } from "./store-memory.js";
 /**
  * Opens a store and returns an engine over it.
  *
- * `store` is the path of an SQLite file, `memory:`, an object with getMany, scan and commit, or
- * such an object wrapped in `asyncStore`; `open(store, options)` is the same as a member. With `worker`, engine and store run in a separate thread,
- * and `store` must be a string.
+ * `open(store, options)` is `open({ store, ...options })`. `store` is the path of an SQLite file,
+ * `memory:`, an object with getMany, scan and commit, or such an object wrapped in `asyncStore`;
+ * absent: `database_path` of the configuration. With `worker`, engine and store run in a separate
+ * thread, and `store` must be a string.
  */
 export function open(store, options) {
   const runtime = { instantiate, openPath, placeOfPath, startThread, warn };

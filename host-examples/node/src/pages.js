@@ -46,7 +46,7 @@ export async function expanded(read, { grant, tokens_max: tokensMax }) {
   return whole;
 }
 
-/** Yields texts of the messages `first` to `last`; `read(seq)` resolves to a page from `seq` on. */
+/** Yields pages of texts of the messages `first` to `last`; `read(seq)` reads a page from `seq`. */
 export async function* messagePages(read, first, last) {
   for (let seq = first; seq <= last; ) {
     const page = await read(seq);

@@ -9,7 +9,7 @@ import { offsetsOf } from "./time-zone.js";
 
 const PREFIX = "LCM_";
 
-/** Returns the texts of the variables that may configure the engine; no other crosses into it. */
+/** Returns the texts of the variables that may configure the engine; no other reaches it. */
 function variablesOf(environment) {
   const texts = Object.entries(environment).filter(([name, text]) => {
     return name.startsWith(PREFIX) && typeof text === "string";

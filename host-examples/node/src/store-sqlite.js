@@ -9,7 +9,7 @@ import { conflictAt, guardHolds, pageOf } from "./store-memory.js";
 
 /** "lcm1": marks the file as a store of this engine. */
 const APPLICATION_ID = 0x6c636d31;
-/** Version of the store format; a file of a newer format is refused. */
+/** Version of the store format; a file of another format is refused. */
 const STORE_FORMAT = 1;
 
 const SQLITE_BUSY = 5;
@@ -81,7 +81,7 @@ function create(database) {
   database.exec("COMMIT");
 }
 
-/** Time for which a writer waits for other writers, and SQLite between two attempts. */
+/** Longest wait for other connections, and longest wait of SQLite in one attempt to write. */
 const PATIENCE_MS = 5_000;
 const LOOK_MS = 2;
 

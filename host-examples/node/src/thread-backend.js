@@ -1,5 +1,5 @@
-// A backend whose component and store are in a worker thread. The thread of the caller, which asks
-// the models, does not wait for the thread.
+// A backend whose component and store are in a worker thread. The thread of the caller asks the
+// models, and calls of the component do not block it.
 
 import { Worker } from "node:worker_threads";
 

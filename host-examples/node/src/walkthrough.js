@@ -1,4 +1,4 @@
-// The walkthrough that every host package has: store a conversation, make room, assemble a
+// The walkthrough that every host package has: store a conversation, compact it, assemble a
 // context, expand a summary, and get every message back.
 //
 // In: an open engine and the lines of host-examples/walkthrough.jsonl. Out: lines for a person.

@@ -1,9 +1,9 @@
-//! `lcm family`, `lcm reset`, `lcm new`, `lcm archive`, `lcm delete`, `lcm focus`,
-//! `lcm rewind` and `lcm calibrate`: change a conversation by a verb of the component.
+//! `lcm family`, `lcm live`, `lcm reset`, `lcm new`, `lcm archive`, `lcm delete`, `lcm focus`,
+//! `lcm rewind` and `lcm calibrate`: each runs a verb of the component.
 //!
-//! In: options. Out: one sentence about the change; with `--json` the answer of the verb with
-//! `applied`, which is false after a dry run. `delete` changes nothing without `--apply`, the
-//! others nothing with `--dry-run`.
+//! In: options. Out: one sentence about the change; with `--json` the answer of the verb. `run`
+//! adds `applied` to the answer, which is false after a dry run. `delete` changes nothing without
+//! `--apply`, and a command that has `--dry-run` changes nothing with it.
 
 use lcm_host::{Code, DeletionResult, Error, Result};
 use serde_json::{Value, json};

@@ -42,7 +42,8 @@ impl Lcm {
         )
     }
 
-    /// Describes a summary, message, file or conversation by its id, as JSON.
+    /// Describes a summary, message, file, conversation or version of the system messages by its
+    /// id, as JSON.
     pub fn describe(
         &self,
         conversation: &str,

@@ -1,7 +1,7 @@
 //! A chain of providers: asks a failing provider again, then the next provider.
 //!
-//! In: a completion request. Out: the first completion, or the failure of the last provider that
-//! was asked.
+//! In: a completion request. Out: the first completion that is neither blank nor cut off, else the
+//! best that [`Chain`] describes, or the failure of the last provider that was asked.
 
 use std::{
     sync::Arc,
@@ -32,10 +32,14 @@ const DELAY_MAX: Duration = Duration::from_secs(60);
 ///
 /// The failures `auth`, `policy` and `context-too-long` concern the key or the request, so the
 /// chain returns them at once. After any other failure the same provider is asked again, up to the
-/// number of retries, then the next provider. The chain returns the first completion, or the
-/// failure of the last provider. After a stop by the caller, no further provider is asked. A chain
-/// without providers fails with `unavailable`. With [`Chain::with_judge`] a completion that says
-/// nothing or was cut off counts only if no other provider has a better one.
+/// number of retries, then the next provider. A provider that requests a pause over a minute is not
+/// asked again. The chain returns the first completion, or the failure of the last provider. After
+/// a stop by the caller, no further provider is asked. A chain without providers fails with
+/// `unavailable`.
+///
+/// With [`Chain::with_judge`] the next provider is also asked after a completion that says nothing
+/// or was cut off. The first such completion is returned if no later provider has a better one, and
+/// none fails with one of the three failures above.
 #[derive(Clone)]
 pub struct Chain {
     default: Vec<Arc<dyn CompletionProvider>>,
@@ -55,8 +59,8 @@ impl std::fmt::Debug for Chain {
 }
 
 impl Chain {
-    /// Creates a chain that asks these providers in order, each at most three times unless
-    /// [`Chain::with_retries`] sets another number.
+    /// Creates a chain that asks these providers in order, each at most three times for a request
+    /// unless [`Chain::with_retries`] sets another number.
     #[must_use]
     pub fn new(providers: Vec<Arc<dyn CompletionProvider>>) -> Self {
         Self { default: providers, by_purpose: Vec::new(), retries: RETRIES, judge: None }
@@ -77,8 +81,8 @@ impl Chain {
         self
     }
 
-    /// Asks the next provider after a completion that says nothing or was cut off, as `component`
-    /// judges.
+    /// Makes the chain ask the next provider after a completion that says nothing or was cut off,
+    /// as `component` judges. A single provider is not judged.
     #[must_use]
     pub fn with_judge(mut self, component: &Component) -> Self {
         self.judge = Some(Offline::new(component).into_instance());

@@ -26,7 +26,7 @@ use crate::{
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// Most bytes of standard output; a longer output is a failure.
 const OUTPUT_BYTES_MAX: u64 = 8 << 20;
-/// Most bytes of standard error in the message of a failure.
+/// Most bytes of standard error that are kept; the message of a failure has their last line.
 const ERROR_BYTES_MAX: u64 = 4 << 10;
 /// Pause between two checks whether the program has ended.
 const POLL: Duration = Duration::from_millis(10);

@@ -134,7 +134,8 @@ impl Driver<'_> {
         };
         event.or_else(|failure| {
             let Error { code, message } = &failure.error;
-            // The task is not repeated when the store did not begin the commit.
+            // The component repeats a call whose commit may have been written. Any other failure of
+            // the store ends the task here.
             if *code == Code::StoreUnavailable && !failure.is_unknown() {
                 return Err(failure.error);
             }
@@ -227,8 +228,8 @@ impl Driver<'_> {
 }
 
 impl TaskState {
-    /// Returns the report: the result of the task, with the passes and warnings of the compaction
-    /// that the task made.
+    /// Returns the report: the result of the task with its passes and warnings. If the result has
+    /// the object `compacted`, the passes and warnings are members of that object.
     fn into_report<T: DeserializeOwned>(mut self) -> Result<T> {
         let report = match self.result.get_mut("compacted") {
             Some(Value::Object(compacted)) => compacted,

@@ -1,8 +1,9 @@
 //! Detects the format of a file by its lines.
 //!
 //! In: the objects of all lines. Out: the one format that every line fits. Each line has a set of
-//! possible formats; the result is the intersection of all sets. The name of the file does not
-//! count. A new dialect needs a bit here, and its features in [`dialects`].
+//! possible formats; the result is the intersection of all sets. If every line is a message, but
+//! no dialect fits all lines, the dialect is `auto`. The name of the file does not count. A new
+//! dialect needs a bit here, and its features in [`dialects`].
 //!
 //! A line with only a role and text is the same message in several dialects; a file of only such
 //! lines is read as `lcm`.
@@ -55,8 +56,8 @@ impl Fits {
     }
 }
 
-/// Returns the format that all lines fit. `None`: there are no lines, or the lines fit several
-/// formats and have no message yet.
+/// Returns the format that all lines fit; for messages of different dialects the dialect `auto`.
+/// `None`: there are no lines, or the lines fit several formats and have no message yet.
 ///
 /// # Errors
 ///

@@ -107,8 +107,9 @@ impl Follower {
     }
 
     /// Polls, and returns the next file to read: a file that changed since its last read, or a
-    /// replaced file for its last read. `None`: no change, or no file yet. A write during the read
-    /// counts as a change at the next poll.
+    /// replaced file for its last read. `None`: no change, no file yet, or a replaced file is not
+    /// closed yet, which delays the files after it. A write during the read counts as a change at
+    /// the next poll.
     ///
     /// # Errors
     ///

@@ -1,7 +1,8 @@
 //! Reads session files of agent programs, with one JSON object per line.
 //!
-//! In: the lines of one file. Out: its messages in order, all of one dialect, with warnings that
-//! count skipped lines. An ingest of the messages follows; this module reads no store.
+//! In: the lines of one file. Out: its messages in order and their dialect, which is `auto` if they
+//! have several, with warnings that count skipped lines. An ingest of the messages follows; this
+//! module reads no store.
 //!
 //! Each message of a session file gets the entry id and, if its line has a time, the time of the
 //! line. Files in the format *messages* are passed on unchanged.
@@ -63,14 +64,14 @@ pub enum Format {
     Codex,
     /// A session of `OpenClaw`, in the format of the pi agent.
     OpenClaw,
-    /// One message of this dialect per line.
+    /// One message per line, of this dialect; `auto`: of several dialects.
     Messages(Dialect),
 }
 
 /// One message of a file.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct FileMessage {
-    /// Text of the message in the dialect of the file.
+    /// Text of the message in [`SessionFile::dialect`].
     pub text: String,
     /// Index of the message's line in the lines given to [`read`], from 0.
     pub line: usize,
@@ -117,7 +118,8 @@ struct Found {
 /// # Errors
 ///
 /// - A line is not a JSON object, or lacks a member of its format.
-/// - A line fits no known format, or no format of all preceding lines.
+/// - A line fits no known format, or no format of all preceding lines. Messages of different
+///   dialects are no error.
 /// - The lines fit several formats, in which their meaning differs.
 pub fn read(lines: Vec<String>) -> Result<SessionFile, LineError> {
     let mut objects = Vec::with_capacity(lines.len());

@@ -1,7 +1,7 @@
 //! The default store on disk: one SQLite file, which the Rust, Node and Python hosts can share.
 //!
 //! In: a path. Out: a [`KeyValueStore`] over the table `kv(k, v)` of the file. A file that is
-//! read-only, or no store of this format, is refused before anything in the file changes.
+//! read-only, or no store of this format, is refused before this module writes to it.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -26,6 +26,7 @@ const APPLICATION_ID: u32 = 0x6C63_6D31;
 /// Longest wait for a lock, unless the caller sets another.
 const BUSY_TIMEOUT: Duration = Duration::from_millis(5_000);
 /// Longest wait of one attempt to begin a transaction; SQLite tries 1, 3 and 5 ms after its start.
+/// Also the pause between two attempts to turn the write-ahead log on.
 const LOOK: Duration = Duration::from_millis(5);
 /// Pages in the write-ahead log, about 16 MB, from which SQLite copies them into the file. Commits
 /// write the same pages again and again; with SQLite's default of 1,000 pages a commit of 100
@@ -266,7 +267,8 @@ fn mark(connection: &mut Connection) -> rusqlite::Result<()> {
     transaction.commit()
 }
 
-/// Sets the pragmas of the connection. A commit that returned then survives a power failure.
+/// Sets the pragmas of the connection, and waits at most `patience` where another connection keeps
+/// the write-ahead log from being turned on. A commit that returned then survives a power failure.
 fn settle(connection: &Connection, patience: Duration) -> rusqlite::Result<()> {
     let began = Instant::now();
     // SQLite itself does not wait here for a connection that writes to a new file.

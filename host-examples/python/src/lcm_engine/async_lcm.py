@@ -1,10 +1,10 @@
 """The package for asyncio programs: `open_async` and `AsyncLcm`.
 
-The same calls as in `lcm`, awaited. The model is awaited between two engine calls, so appending
-and assembling go on while it thinks; an asynchronous store is awaited inside of a call (see
-`sessions`). A store that is opened by its path works in a thread of its own; one of the caller's
-whose calls block is called in the thread of the event loop, for the milliseconds of an engine call.
-A model whose function may block is called in a thread.
+The same calls as in `lcm`, awaited. The model is awaited between two engine calls, so that other
+calls run while the model works. An asynchronous store is awaited inside of a call (see `sessions`).
+A store that is opened by its path works in its own thread. A `Store` of the caller is called in the
+thread of the event loop, which it blocks for the milliseconds of an engine call. A model whose
+function may block is called in a thread.
 """
 
 from __future__ import annotations
@@ -72,11 +72,11 @@ def open_async(
 
     `complete` may be a coroutine function, and the store an `AsyncStore`.
 
-    A path is served by a thread of its own, so that the event loop goes on; a `Store` of yours
-    whose calls block is called where the loop runs.
-    `async with open_async(...) as lcm` closes the store at the end, `lcm = await open_async(...)`
-    leaves that to `close`. Compiling the component, once per machine, happens in a thread of its
-    own.
+    A store that is named by a path works in its own thread, so that the event loop continues; the
+    calls of a `Store` of yours block the loop.
+    `async with open_async(...) as lcm` closes the store at the end; after
+    `lcm = await open_async(...)` the caller calls `close`. The component is compiled once per
+    machine, in a thread.
     """
 
     async def opened() -> AsyncLcm:
@@ -90,7 +90,7 @@ def open_async(
         )
         if store is not None:
             warn_of_unused_path(settings)
-        # The last, so that nothing stays open when something is wrong.
+        # The store is opened last, so that an invalid argument leaves nothing open.
         return AsyncLcm(
             program,
             open_store(place),
@@ -190,7 +190,7 @@ class AsyncLcm(Verbs, Awaited):
     async def _call(self, name: str, arguments: dict[str, Any], once: bool) -> Any:
         if not isinstance(self._session, Session):
             return await self._session.call(name, arguments, once)
-        await asyncio.sleep(0)  # What takes many calls lets others have their turn between them.
+        await asyncio.sleep(0)  # Other tasks run between the calls of a long one.
         return self._session.call(name, arguments, once)
 
     async def _run(self, begun_flow: Begun[T], conversation: str | None) -> T:
@@ -208,7 +208,7 @@ class AsyncLcm(Verbs, Awaited):
                 except (Exception, asyncio.CancelledError) as error:
                     effect = flow.throw(error)
                 except BaseException as error:
-                    # An interrupt that broke off an engine call is not told to the engine.
+                    # The flow does not see an interrupt that broke off an engine call.
                     if isinstance(effect, flows.Call) or not flows.is_stop(error):
                         raise
                     effect = flow.throw(error)
@@ -256,7 +256,7 @@ class AsyncLcm(Verbs, Awaited):
         try:
             return await asyncio.gather(*tasks)
         finally:
-            # When one fails or all are cancelled, no model goes on working for nobody.
+            # After a failure or a cancellation nobody needs the other answers.
             for task in tasks:
                 task.cancel()
 
@@ -284,10 +284,11 @@ class AsyncLcm(Verbs, Awaited):
             self._session.restart(config_json)
 
     async def close(self) -> None:
-        """Waits for all calls that were made before and closes the store; later ones are refused.
+        """Waits for all earlier calls, then closes the store; later calls are refused.
 
-        In a forked process nothing is closed. Who cannot wait for a model cancels its task.
-        `conflict`: it was called by a model or a store, for which one of those calls waits.
+        To close without waiting for a model, cancel the tasks of the calls before. In a forked
+        process nothing is closed. `conflict`: a model or a store called `close` inside of a call,
+        for which `close` would wait.
         """
         if not self._owner.is_here:
             return
@@ -327,7 +328,7 @@ def _around(name: Hashable) -> Iterator[None]:
     try:
         yield
     except GeneratorExit:
-        raise  # Collected as garbage, elsewhere than it ran: there is nothing to set back.
+        raise  # Closed by the garbage collector in another context, where the token is invalid.
     except BaseException:
         _AROUND.reset(token)
         raise
@@ -343,7 +344,7 @@ async def _answer(request: CompletionRequest, model: Model, seconds: float) -> A
     def ask() -> tuple[Any, Exception | None]:
         try:
             return model(request, seconds), None
-        except Exception as error:  # Not every one can be raised through a future.
+        except Exception as error:  # A future cannot raise every exception, such as StopIteration.
             return None, error
 
     answer, error = await asyncio.to_thread(ask)

@@ -1,9 +1,9 @@
 """Moves byte lists in bulk and keeps reflected types, several times faster than the plain path.
 
 `wasmtime.component` converts a byte list one byte at a time and asks the library for every type
-again at every call. The classes here are its own types with the answers remembered, and one for
-byte lists. They touch private names, so `available` says whether this version of the library has
-them; without them the plain path does the same work, only slower.
+again at every call. The classes here are subclasses of its types that keep the answers, and one for
+byte lists. They use private names of the library; `available` says whether this version has the
+names. Without the names the plain path does the same work, only slower.
 """
 
 from __future__ import annotations
@@ -178,8 +178,8 @@ if available:
 
     @ffi.wasmtime_component_func_callback_t
     def _call_import(index, context, ty_raw, args, nargs, results, nresults):  # type: ignore
-        # What is returned from here is read as an error or as none: an exception that left it would
-        # leave the library with an address that is no error, and end the process.
+        # The library reads the result as the address of an error, or as none. An exception that
+        # left this function would give it a wrong address, and end the process.
         store = StoreContext(context)
         try:
             entry = _imports[index]

@@ -48,7 +48,7 @@ def turn(
 ) -> Flow[results.TurnReport]:
     """Appends messages, evaluates, and compacts when compaction is due and cannot wait.
 
-    The messages have the time of `work`; compaction goes on by `clock`, as its deadline does.
+    The append has the time of `work`; the compaction reads `clock`, so that its deadline can pass.
     """
     # An invalid argument is an error before a message is stored.
     decision = yield from evaluate(work.question(may_be_new=True))
@@ -71,7 +71,7 @@ def turn(
 
 
 def compact(work: Work, turn: bool | None = None) -> Flow[results.CompactReport]:
-    """Compacts until no compaction is due; returns one report for all passes.
+    """Compacts until nothing is due or the engine stops; returns one report for all passes.
 
     `turn`: the compaction belongs to a turn. Raises `completion-failed` when the model refuses its
     key or the content; `failure` of the exception is that of the model.

@@ -1,9 +1,10 @@
 """Answers of models: the form that the engine takes, and when to ask a model again.
 
 In: a completion request and what a callback returned or raised. Out: the answer in the form of the
-engine. `auth` and `policy` are final; after `rate-limited`, `timeout`, `unavailable` and `other` the
-model is asked again after a pause. The engine judges answers. A callback that returns something
-else than an answer is a mistake of the program, and no model is asked again.
+engine. `auth`, `policy` and `context-too-long` are final; after `rate-limited`, `timeout`,
+`unavailable` and `other` the model is asked again after a pause. The engine judges answers. A
+callback that returns something else than an answer is a mistake of the program, and no model is
+asked again.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from .results import (
 RETRIED = ("rate-limited", "timeout", "unavailable", "other")
 FIRST_PAUSE_SECONDS = 0.5
 PAUSE_SECONDS_MAX = 60.0
-"""The longest pause. A model that wants a longer one is not asked again: it would refuse in vain
-until then, and the next one may serve."""
+"""Longest pause before another attempt. A model that asks for a longer pause is not asked again for
+the request; the next model may answer sooner."""
 TIMEOUT_MS = 60_000
-"""From the question to the answer; the reference system's `summaryTimeoutMs`."""
+"""Longest time for one answer, unless an option or the configuration sets another."""
 
 MESSAGE_LENGTH_MAX = 300
 """Longest message of a failure, in characters."""
@@ -92,8 +93,8 @@ def answered(answer: object, request: CompletionRequest) -> Answered:
 
     A callback returns its text, or a mapping with `text` (None as SDKs have after a refusal: blank)
     and optionally `finish` (`stop, length, refusal`), `model` (absent: that of the request, else
-    `default`), `input_tokens` and `output_tokens` (0: unknown). A report of these three that cannot
-    be counts as absent: the text is paid for. `invalid-input`: it returned something else.
+    `default`), `input_tokens` and `output_tokens` (0: unknown). An invalid value of the last three
+    counts as absent, because the text is paid for. `invalid-input`: it returned something else.
     """
     if isinstance(answer, str):
         answer = {"text": answer}

@@ -138,7 +138,7 @@ def drive(
 ) -> Flow[Outcome]:
     """Carries out a task; raises the error that the task fails with.
 
-    A stop of a compaction is raised again after its requests were given back, and after the engine
+    An exception that stops a compaction is raised after the task has given its requests back and
     recorded the end of a deferred compaction.
     """
     driver, outcome = _Driver(texts or [], asking), Outcome()

@@ -43,7 +43,7 @@ class Call:
 class Complete:
     """Ask this model once; the result is a completion result, `done` or `failed`.
 
-    `seconds`: it is waited for no longer than that.
+    `seconds`: longest time to wait for the answer.
     """
 
     request: CompletionRequest
@@ -117,7 +117,7 @@ def model_option(
 def assemble(
     conversation: str, budget: int, dialect: str, options: Fields, now: int
 ) -> Flow[AssembledContext]:
-    """Returns a context that fits its budget, with the messages parsed."""
+    """Returns a context with the messages parsed; only its protected part can exceed the budget."""
     assembled: Fields = yield Call(
         "context.assemble",
         {

@@ -1,8 +1,8 @@
 """Keeps exceptions from running through the component, where they would end the process.
 
-While an engine call is under way, what the caller's signal handlers raise (`KeyboardInterrupt`)
-waits until it is over; while the caller's own code runs inside of it, a store or a model, it comes
-at once. Only Python's main thread is interrupted, so elsewhere there is nothing to do.
+During an engine call the signal handlers of the caller, which may raise `KeyboardInterrupt`, wait
+for the end of the call. While a store or a model of the caller runs inside of the call, a handler
+runs at once. Python runs signal handlers in the main thread only, so other threads need nothing.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from types import FrameType
 from typing import Any
 
 ROOM_FRAMES = 100
-"""Frames that must be left of Python's recursion limit before the engine is entered: it ends a
-process, too, when a callback has no room to begin."""
+"""Frames that must be left of Python's recursion limit before an engine call. A callback without
+room to begin would also end the process."""
 
 _LEFT_ALONE = ("SIGCHLD", "SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP", "SIGABRT")
 """Signals that are ignored here, or that report faults in machine code to the runtime."""

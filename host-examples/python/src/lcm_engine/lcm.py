@@ -42,12 +42,12 @@ from .verbs.handle import Conversation
 T = TypeVar("T")
 
 _COMPACTIONS: WeakValueDictionary[tuple[str, str], Turn] = WeakValueDictionary()
-"""The turns of all stores of the process, by store and conversation."""
+"""The locks of compactions of all stores of the process, by store and conversation."""
 _COMPACTIONS_LOCK = threading.Lock()
 
 
 def _forget_compactions() -> None:
-    """Drops the turns that threads of another process hold."""
+    """Drops the locks that threads of the parent process hold."""
     global _COMPACTIONS_LOCK
     _COMPACTIONS_LOCK = threading.Lock()
     _COMPACTIONS.clear()
@@ -58,7 +58,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _compaction(place: str, conversation: str) -> Turn:
-    """Returns the turn that one compaction of a conversation has at a time."""
+    """Returns the lock that one compaction of a conversation holds at a time."""
     with _COMPACTIONS_LOCK:
         turn = _COMPACTIONS.get((place, conversation))
         if turn is None:
@@ -91,15 +91,15 @@ def open(
     - `config`: the configuration object, whose keys go before `LCM_*` variables of `environment`
       (None: of the process). A key without effect is a warning.
     - `clock`: the time of every call that names none.
-    - `retries`: how often a failing model is asked again.
-    - `memory_bytes_max`: bound of an instance.
-    - `timeout_ms`: how long one answer may take; None: as configured, else a minute. A `complete`
-      with a parameter `timeout` is given it in seconds, to hand it to its HTTP client.
+    - `retries`: how often a model is asked again after a failure that may pass.
+    - `memory_bytes_max`: most bytes of the memory of an instance.
+    - `timeout_ms`: longest time for one answer; None: as configured, else a minute. A `complete`
+      with a parameter `timeout` gets the time in seconds, for its HTTP client.
     - `scope`: what the tools of an agent may read: the conversation of the call with its family,
-      or the `store`. `tools` and `call_tool` take another one for one call.
-    - `dialect`: of messages that come in and go out, unless a call or a handle names another;
-      `auto` finds it for each message that comes in, and a call that writes messages names
-      another.
+      or the `store`. `tools` and `call_tool` take another scope for one call.
+    - `dialect`: dialect of messages to store and of contexts, unless a call or a handle names
+      another. `auto` finds the dialect of each message to store; a call that writes messages must
+      then name a dialect.
     - `on_event`: receives each event (`docs/events.md` of the project): messages stored, models
       called, summaries made and rejected. An exception of the function breaks nothing.
     """
@@ -111,7 +111,7 @@ def open(
     program = load(wasm)
     settings = configured(program, config, environment, asking)
     asking = asking.follow(settings.host)
-    # The last, so that nothing stays open when something is wrong.
+    # The store is opened last, so that an invalid argument leaves nothing open.
     place: str | os.PathLike[str] | Store = default_store(settings) if store is None else store
     if store is not None:
         warn_of_unused_path(settings)
@@ -227,8 +227,8 @@ class Lcm(Verbs, Blocking):
     def close(self) -> None:
         """Waits for the engine call of another thread and closes the store.
 
-        What goes on there, and later calls, are told that the store is closed. In a forked process
-        nothing is closed: the store belongs to the process that opened it.
+        Later engine calls fail with `invalid-input`, also those of a verb that another thread runs.
+        In a forked process nothing is closed: the store belongs to the process that opened it.
         """
         if not self._owner.is_here:
             return

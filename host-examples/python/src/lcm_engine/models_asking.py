@@ -1,4 +1,4 @@
-"""How the models of a caller are asked: in time, again, or the next one."""
+"""Asks the models of a caller: within a time limit, again after failures, then the next model."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ def ask(
 ) -> Flow[tuple[Answered, int]]:
     """Returns the first answer within `limit_ms`, else the last failure, and the count of tries.
 
-    After an answer that the engine judges as blank or cut off, the next model is asked.
+    After an answer that the engine judges as blank or cut off, the next model is asked. The first
+    such answer is returned unless a later model answers better, fails for good, or is too late.
     """
     models = asking.models.of(request["purpose"])
     if not models:

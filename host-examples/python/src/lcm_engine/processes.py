@@ -1,7 +1,7 @@
 """Forks: an open store belongs to the process that opened it.
 
 The locks and threads of an open store do not work in a process that was forked from the one that
-opened it: a call would wait for ever. So it is refused there.
+opened the store: a call would wait for ever. So every call is refused there.
 """
 
 from __future__ import annotations

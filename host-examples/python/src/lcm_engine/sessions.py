@@ -26,7 +26,8 @@ from .stores.contract import checked_page, checked_values
 T = TypeVar("T")
 
 Repeated = Callable[[str, dict[str, Any], int], None]
-"""Is called before a call is repeated: with its name, its arguments, the repetition from 1."""
+"""Function that is called before a call is repeated, with the name and the arguments of the call
+and the number of the repetition, from 1."""
 
 CONFLICTS_MAX = 256
 """Most repetitions of a call after conflicts; at each conflict another writer succeeded."""
@@ -147,7 +148,7 @@ class Session:
         self._turn.take_or_follow(self._close)
 
     def _call(self, name: str, arguments: dict[str, Any], port: DirectPort) -> Any:
-        # A step reads nothing: a call that closed the store still gets its outcome.
+        # `drive` reads no store, so a task during which the store was closed still gets its end.
         if self._is_closed and not name.startswith("drive."):
             port.answered = closed()
             raise port.answered
@@ -241,7 +242,7 @@ class AsyncSession:
     async def call(self, name: str, arguments: dict[str, Any], once: bool = False) -> Any:
         """Calls a function; without `once` the call is repeated after a conflict."""
         if name.startswith("drive."):
-            # A step reads nothing, so no call of a lane is waited for.
+            # `drive` reads no store, so the call does not wait for its turn in a lane.
             return self._lane("")[0].call(name, arguments, DeferredPort({}, {}))
         instance, turn = self._lane(str(arguments.get("conversation") or ""))
         pauses = _pauses(0 if once else self._conflicts_max)

@@ -80,7 +80,7 @@ UNSET: HostSettings = {
 
 
 def variables_of(environment: Mapping[str, str]) -> dict[str, str]:
-    """Returns the variables that may configure the engine; no other crosses into it."""
+    """Returns the variables that may configure the engine; no other reaches the engine."""
     return {name: text for name, text in environment.items() if name.startswith(PREFIX)}
 
 
@@ -89,7 +89,7 @@ def resolve(
 ) -> Generator[tuple[str, dict[str, Any]], str, Settings]:
     """Yields one call of the engine; returns the settings of its answer.
 
-    An error says that it is of the configuration.
+    The message of an error begins with `config:`.
     """
     if not isinstance(config, Mapping | None):
         raise LcmError("invalid-input", f"`config` must be a dict, not {type(config).__name__}")

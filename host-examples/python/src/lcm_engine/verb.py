@@ -211,7 +211,7 @@ def _named(method: Any, described: Any, wrapped: Any = None) -> Callable[..., An
     if wrapped is not None:
         returns = wrapped[eval(returns, vars(sys.modules[described.__module__]))]
     method.__annotations__ = described.__annotations__ | {"return": returns}
-    # By whose names a reader of the annotations knows them.
+    # Readers of the annotations resolve their names in the module of the description.
     method.__wrapped__ = described
     method.__signature__ = inspect.signature(described).replace(return_annotation=returns)
     made: Callable[..., Any] = method

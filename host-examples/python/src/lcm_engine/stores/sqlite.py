@@ -1,7 +1,7 @@
 """The default store: one SQLite file, the same that the Rust and Node hosts open.
 
-In: keys, values, guards. Out: rows of the one table `kv`. The file layout is the contract; any
-other file is refused and left as it was. Nothing here understands a value.
+In: keys, values, guards. Out: rows of the one table `kv`. The file layout is the contract; this
+module refuses any other file before it writes. Nothing here understands a value.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ APPLICATION_ID = 0x6C636D31
 """The application id of a store file; any other file is foreign."""
 
 FORMAT = 1
-"""The newest store format this host reads; kept in `user_version`."""
+"""The store format of this host, in `user_version`; a file of another format is refused."""
 
 BUSY_MS = 5_000
-"""Time for which a writer waits for other writers."""
+"""Longest wait for other connections to the file."""
 
 LOOK_MS = 2
-"""How long SQLite waits before it looks at the lock again. By itself it does so up to 100 ms, and
-whoever writes without a pause is first again each time."""
+"""Longest wait of SQLite in one attempt to begin a write. By default SQLite sleeps up to 100 ms
+between two attempts, in which a process that writes without a pause takes the lock each time."""
 
 KEYS_PER_QUERY = 500  # SQLite before 3.32 takes 999 parameters.
 
@@ -48,8 +48,9 @@ def _as_lcm_errors(doing: str) -> Iterator[None]:
 class SqliteStore:
     """A `*.lcm.db` file. Every commit is synced to disk before it returns.
 
-    Opening raises `unsupported` for a foreign, newer or read-only file and `store-unavailable`
-    for a locked or unreadable one. Calls may come from any thread, but not at the same time.
+    Opening raises `unsupported` for a foreign or read-only file or another format, and
+    `store-unavailable` for a file that is locked or cannot be read or created. Calls may come from
+    any thread, but not at the same time.
     """
 
     def __init__(self, path: str | os.PathLike[str], busy_ms: int = BUSY_MS) -> None:
@@ -127,7 +128,7 @@ class SqliteStore:
             )
 
     def _rollback(self) -> None:
-        """Ends what is open: of this call, or of one that an interrupt ended as it began or ended.
+        """Ends the open transaction of this call, or of an earlier call that an interrupt ended.
         """
         if self._connection.in_transaction:
             try:
@@ -173,7 +174,7 @@ class SqliteStore:
         return page, False
 
     def _begin_writing(self) -> None:
-        """Begins to write, once no other writer does."""
+        """Begins a write transaction; waits at most `busy_ms` for other writers."""
         execute = self._connection.execute
         until = time.monotonic() + self._busy_ms / 1000
         execute(f"PRAGMA busy_timeout={min(LOOK_MS, self._busy_ms)}")

@@ -57,12 +57,12 @@ class Compacting(Opened):
         defer: bool | None = None,
         now: int | None = None,
     ) -> Flow[TurnReport]:
-        """Stores the messages of a turn, and compacts when compaction is due.
+        """Stores the messages of a turn, and compacts when compaction is due and cannot wait.
 
         A call with an invalid argument stores nothing. After the append a failure is `failure`
         beside the receipt. `append_mode` and `repeat` are options of `append`. `defer`: compaction
         that can wait is left for `maintain`; None: as `turn_compaction` is configured, by default
-        `deferred`. The handle of a conversation maintains: `lcm.conversation`.
+        `deferred`. A handle (`lcm.conversation`) calls `maintain` itself.
 
         ```python
         turn = lcm.turn("chat", [{"role": "user", "content": "What failed?"}], budget=8_000)
@@ -140,12 +140,13 @@ class Compacting(Opened):
         passes_max: int | None = None,
         now: int | None = None,
     ) -> Flow[CompactReport]:
-        """Summarises messages and summaries, pass by pass, until no compaction is due.
+        """Summarises messages and summaries, pass by pass, until nothing is due or it has to stop.
 
         `requests_max`: most completions at the same time. `retries` and `timeout_ms`: by default
         as for `open`. `lease_ms`: time for which no other compaction gets the same requests, by
         default 2 minutes; the end of the call ends it. `passes_max`: passes after which the call
-        ends, also after a failure of the model; None: no limit.
+        plans no further ones; with this limit a failure of the model ends the call, too. None: no
+        limit.
 
         ```python
         done = lcm.compact("chat", budget=2_000)
@@ -219,7 +220,7 @@ class Compacting(Opened):
         """Makes provisional summaries again, even if the model was asked for them in vain before.
 
         The configured model failed to write the text of a provisional summary, or of its source.
-        `compact` and `maintain` make it again, too. `summary_ids`: by default all.
+        `compact` and `maintain` make such a summary again, too. `summary_ids`: by default all.
 
         ```python
         done = lcm.resummarize("chat", budget=8_000)

@@ -3,7 +3,7 @@
 In: the verbs of an open store. Out: methods of `Conversation` and `AsyncConversation`, which call
 the verb of the same name. A handle belongs to one caller: it keeps `seq_seen` of its newest receipt
 and hands it over with the next list. It does the compaction that a turn deferred: a handle of
-asyncio in the background, the other one pass in each later turn.
+asyncio in the background, a blocking handle by one pass in each turn that defers after another.
 """
 
 from __future__ import annotations
@@ -247,7 +247,7 @@ class Conversation(Handle):
     """A conversation of an `Lcm`, with its settings. Made by `Lcm.conversation`."""
 
     _was_deferred = False
-    """Whether the turn before deferred compaction."""
+    """Whether the newest turn of the handle deferred compaction."""
 
     def _follow_turn(self, answer: Any, given: dict[str, Any]) -> Any:
         self._follow("turn", answer)

@@ -127,7 +127,8 @@ class Keeping(Opened):
     ) -> Flow[NewSessionAnswer]:
         """Withdraws messages and summaries below a depth from the context.
 
-        Withdrawn messages are found, expanded and exported as before. -1: everything stays.
+        Withdrawn messages are found, expanded and exported as before. `retain_depth`: least depth
+        of the summaries that stay; -1: everything stays; None: as configured.
 
         ```python
         assert lcm.new_session("chat")["messages"] > 0
@@ -259,7 +260,7 @@ class Keeping(Opened):
 
     @listing_verb
     def listing(self, kind: ListingKind, conversation: str | None = None) -> Flow[list[ListedItem]]:
-        """Lists `conversations`, or `summaries`, `messages` or `grants` of a conversation.
+        """Lists `conversations` or `deletions`, or `summaries`, `messages` or `grants` of one.
 
         ```python
         ids = [entry["conversation"] for entry in lcm.listing("conversations")]

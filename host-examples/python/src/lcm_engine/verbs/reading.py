@@ -60,10 +60,11 @@ class Reading(Opened):
         may_be_new: bool = False,
         now: int | None = None,
     ) -> Flow[AssembledContext]:
-        """Assembles a context that fits the budget, in tokens; reads only.
+        """Assembles a context for a budget in tokens; reads only.
 
-        `mark_caches`: marks the messages behind which Anthropic's cache may end. `may_be_new`:
-        whether the conversation need not exist; its context is empty then.
+        Only the protected part (newest messages, pinned message, focus brief, live messages) can
+        exceed the budget. `mark_caches`: marks the messages behind which Anthropic's cache may end.
+        `may_be_new`: whether the conversation need not exist; its context is then empty.
 
         ```python
         context = lcm.assemble("chat", budget=3_000, dialect="anthropic")
@@ -100,7 +101,7 @@ class Reading(Opened):
         grant: str | None = None,
         now: int | None = None,
     ) -> Flow[Description]:
-        """Describes a summary, message, file or conversation.
+        """Describes a summary, message, file, conversation or version of the system messages.
 
         The range of a file is `start_line` to `end_line` (from 1, inclusive) or `start_byte` to
         `end_byte` (from 0, exclusive), at most `bytes_max`; `include_content` False: no content.
@@ -210,12 +211,12 @@ class Reading(Opened):
     ) -> Flow[GrepResult]:
         """Searches messages, summaries or files for a pattern.
 
-        `query` is the pattern, or a dict of it (`pattern`) and the options; what is given by name
-        comes before it. `all_conversations`: the whole store; `only`: not the family. With the
-        scope `files` large payloads are searched, all or those of `file_ids`. Where an answer
-        has a `cursor`, the same search goes on with it. `neighbours`: so many messages before and
-        after each one that is found.
-        `vector`: an embedding of what is looked for, by the model of `embed`.
+        `query` is the pattern, or a dict of `pattern` and the options; an option given by name
+        takes precedence. `all_conversations`: the whole store; `only`: not the family. With the
+        scope `files` large payloads are searched, all or those of `file_ids`. If an answer has a
+        `cursor`, the same search continues with it. `neighbours`: number of messages to return
+        before and after each match. `vector`: an embedding of the text to look for, by the model
+        of `embed`.
 
         ```python
         found = lcm.grep("chat", "orchard weather", limit=5)
