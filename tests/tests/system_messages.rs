@@ -393,3 +393,29 @@ fn a_prompt_with_a_clock_fills_the_slot_of_any_list() {
     assert!(host.stored_texts().contains(reminder));
     host.ensure_sound();
 }
+
+/// The option `system` and the leading messages of the list are one version of at most 64 messages.
+#[test]
+fn a_version_has_at_most_64_messages() {
+    let mut host = Host::new(Dialect::OpenaiChat);
+    let mut list: Vec<String> = (0..64)
+        .map(|rule| json!({"role": "system", "content": format!("Rule {rule}.")}).to_string())
+        .collect();
+    list.push(json!({"role": "user", "content": "Which rules are there?"}).to_string());
+    let options = AppendOptions {
+        extra_json: Some(json!({"system": "You help."}).to_string()),
+        ..AppendOptions::default()
+    };
+    host.store.begin_call();
+    let dialect = ReadDialect::from(host.dialect);
+    let (engine, store) = (&mut host.engine, &mut host.store);
+    let refused = engine.append(store, CHAT, dialect, &list, &options, host.now).unwrap_err();
+    assert!(refused.message.contains("must be at most 64 messages together, got 65"), "{refused}");
+    assert!(host.store.entries().is_empty());
+    let options = AppendOptions::default();
+    host.store.begin_call();
+    let (engine, store) = (&mut host.engine, &mut host.store);
+    engine.append(store, CHAT, dialect, &list, &options, host.now).expect("64 messages fit");
+    assert_eq!(host.read_status()["bytes"]["summaries"], 0);
+    host.ensure_sound();
+}

@@ -235,3 +235,52 @@ fn a_streamed_answer_grows_under_its_id() {
     assert_eq!(host.context_texts()[3], whole);
     host.ensure_sound();
 }
+
+/// An answer with a call that streams on under its id, and a call whose arguments were written
+/// anew: each text is stored.
+#[test]
+fn a_call_that_says_more_under_its_id_is_stored() {
+    let call = |text: &str, arguments: &str| {
+        json!({"role": "assistant", "content": text, "id": "c", "tool_calls": [{
+            "id": "call_aaaaaaaaaaaaaa01", "type": "function",
+            "function": {"name": "read", "arguments": arguments}}]})
+    };
+    let result = json!({"role": "tool", "tool_call_id": "call_aaaaaaaaaaaaaa01", "id": "r",
+        "content": "The file has two lines about the disk."});
+    let mut host = Host::new();
+    let mut chat = vec![with_id("q", 0), with_id("a", 1), with_id("n", 2)];
+    chat.extend([call("I look", r#"{"path":"a"}"#), result, with_id("e", 5)]);
+    host.append(Dialect::OpenaiChat, &chat);
+    for (text, arguments) in
+        [("I look at the file first.", r#"{"path":"a"}"#), ("I look", r#"{"path":"b"}"#)]
+    {
+        chat[3] = call(text, arguments);
+        assert_eq!(host.append(Dialect::OpenaiChat, &chat).ingested, 1, "{:?}", host.warnings);
+        assert_eq!(host.append(Dialect::OpenaiChat, &chat).ingested, 0, "{:?}", host.warnings);
+        assert!(host.stored().contains(&chat[3]), "{:?}", host.stored());
+    }
+    assert_eq!(host.context_texts().len(), 6);
+    host.ensure_sound();
+}
+
+/// A host leaves a branch whose last answer was still streamed, and comes back with the whole
+/// answer under the same id: the context has it whole.
+#[test]
+fn a_half_answer_that_comes_back_whole_is_stored() {
+    let say = |role: &str, text: &str, id: &str| json!({"role": role, "content": text, "id": id});
+    let whole = "The deployment failed because the disk of the second machine is full.";
+    let start = [with_id("q", 0), with_id("a", 1), with_id("r", 2), with_id("b", 3)];
+    let question = say("user", "Why did the deployment of last night fail?", "w");
+    let chat = |rest: &[Value]| [&start[..], rest].concat();
+    for by_plan in [false, true] {
+        let mut host = Host::new();
+        let half = say("assistant", &whole[..40], "s");
+        hand_over(&mut host, &chat(&[question.clone(), half]), by_plan);
+        hand_over(&mut host, &chat(&[with_id("x", 6), with_id("y", 7)]), by_plan);
+        let back = chat(&[question.clone(), say("assistant", whole, "s"), with_id("z", 9)]);
+        assert_eq!(hand_over(&mut host, &back, by_plan), 2, "{:?}", host.warnings);
+        assert_eq!(host.context_texts(), texts_of(&back), "{:?}", host.warnings);
+        assert_eq!(hand_over(&mut host, &back, by_plan), 0, "{:?}", host.warnings);
+        host.ensure_sound();
+    }
+}

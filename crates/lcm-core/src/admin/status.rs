@@ -44,7 +44,7 @@ impl ByteUsage {
     fn add_bytes(&mut self, kind: Option<char>, bytes: u64) {
         let slot = match kind {
             Some('m' | 'z' | 'd') => &mut self.packs,
-            Some('s' | 'u' | 'r' | 'x') => &mut self.summaries,
+            Some('s' | 'u' | 'o' | 'x') => &mut self.summaries,
             Some('b') => &mut self.blobs,
             Some('j') => &mut self.journal,
             Some('i') => &mut self.identities,

@@ -389,6 +389,13 @@ impl<'a> FillingMessages<'a> {
         if messages.is_empty() || hash_candidates(&messages) != hash_candidates(&of_list) {
             messages.extend(&of_list);
         }
+        if messages.len() > SYSTEM_MESSAGES_MAX {
+            return Err(Error::limit_exceeded(format_args!(
+                "`system` and the system messages at the beginning of `messages` must be at most \
+                 {SYSTEM_MESSAGES_MAX} messages together, got {}",
+                messages.len()
+            )));
+        }
         let count = messages.len() - self.given.len();
         SystemUpdate::prepare_update(session, call, head, messages, count)
     }

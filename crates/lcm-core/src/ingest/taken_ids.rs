@@ -7,9 +7,10 @@
 //! agent has one id for every answer. Such an id does not count: the entry is compared by what it
 //! says, so nothing is lost. A form of a message is the message with its id:
 //!
-//! - a redacted copy, a cut answer, a question without the block that the host added, the same
-//!   calls written otherwise: it is stored already;
-//! - a streamed answer that went on, another result of the same call: it becomes another form.
+//! - a redacted copy, a cut answer, a question without the block that the host added: it is stored
+//!   already;
+//! - a streamed answer that went on, another result of the same call, the same calls with another
+//!   text or other arguments: it becomes another form.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -168,7 +169,7 @@ impl ListedIds<'_, '_> {
         }
         match entry.role {
             Role::Tool => return Some(true),
-            _ if mark.has_call() && mark.call == stored_mark.call => return Some(false),
+            _ if mark.has_call() && mark.call == stored_mark.call => return Some(true),
             _ => {}
         }
         let said = entry.said.first().filter(|_| entry.said.len() == 1)?;

@@ -34,6 +34,9 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
+/// Most bytes of a head. Each of its lists is bounded, so no head that the engine writes has more.
+pub(crate) const HEAD_BYTES_MAX: usize = 5 << 10;
+
 /// Reference to the newest user message, by which the fresh tail is computed.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct UserMessageRef {
@@ -555,7 +558,7 @@ mod tests {
         assert_eq!(acts.last().map(String::as_str), Some("system"));
     }
 
-    /// Goal: a head has at most 4 KiB. Method: every list at its bound, every number beyond any
+    /// Goal: a head has at most 5 KiB. Method: every list at its bound, every number beyond any
     /// real conversation.
     #[test]
     fn a_head_with_every_list_full_has_at_most_5_kib() {
@@ -624,6 +627,6 @@ mod tests {
             })
         });
         let bytes = codec::encode(&head).unwrap().len();
-        assert!(bytes <= 5 << 10, "{bytes}");
+        assert!(bytes <= HEAD_BYTES_MAX, "{bytes}");
     }
 }

@@ -21,7 +21,7 @@ use crate::{
     storage::{
         call::Call,
         codec,
-        head::{JournalEntry, LoadedHead},
+        head::{HEAD_BYTES_MAX, JournalEntry, LoadedHead},
         history::MessageHistory,
         keys::ConversationKeys,
         records::{grants, question::QuestionRecord},
@@ -36,8 +36,6 @@ use lcm_text::base::{
     json::JsonWriter,
 };
 
-/// Most bytes of a head.
-const HEAD_BYTES_MAX: usize = 4 << 10;
 /// Most findings of one check that the report names; it counts the others.
 const FINDINGS_MAX: usize = 8;
 

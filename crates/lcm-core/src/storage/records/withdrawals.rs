@@ -22,10 +22,11 @@ use crate::storage::{
 };
 use lcm_text::base::error::{Error, Result};
 
-/// Most ranges of one conversation; these take about 200 KiB of the record.
-const RANGES_MAX: usize = 16_384;
-/// Most other forms whose marks are remembered, the newest ones: 256 KiB.
-const FORMS_MAX: usize = 16_384;
+/// Most ranges of one conversation: at most 19 bytes each, so that the record with the forms is a
+/// value of the store.
+const RANGES_MAX: usize = 8_192;
+/// Most other forms whose marks are remembered, the newest ones: 64 KiB.
+const FORMS_MAX: usize = 4_096;
 /// Most branch starts that are remembered, the newest ones.
 const BRANCHES_MAX: usize = 64;
 
@@ -332,6 +333,28 @@ impl Withdrawals {
 mod tests {
     use super::*;
     use lcm_text::base::int;
+
+    /// Goal: a record with every list full is a value of the store. Method: the greatest seqs that
+    /// a record may have, and more entries than it keeps.
+    #[test]
+    fn a_full_record_is_a_value() {
+        let mut record = Withdrawals::default();
+        let far = (1 << 40) - 1 - 4 * int::to_u64(RANGES_MAX);
+        for number in 0..int::to_u64(RANGES_MAX) {
+            let seq = far + 2 * number;
+            let reason = WithdrawalReason::SetAside { after: seq - 1 };
+            record.ranges.push(WithdrawnRange { seq_first: seq, seq_last: seq, reason });
+            record.add_branch(seq, seq - 1);
+        }
+        let mark = MessageMark { meaning: [255; 8], id: [255; 4], call: [255; 4] };
+        record.add_forms(&alloc::vec![mark; FORMS_MAX + 1]);
+        assert_eq!(record.forms.len(), FORMS_MAX);
+        assert!(record.is_sound());
+        codec::encode(&record).expect("a value of the store");
+        let last = record.ranges.last().map_or(0, |range| range.seq_last);
+        let one_more = record.withdraw_revisions((last + 2, last + 2), &[mark]);
+        assert!(one_more.is_err_and(|error| error.message.contains("begin another conversation")));
+    }
 
     /// Goal: the ranges equal a plain list of messages with their predecessors. Method: 2,000
     /// pseudo-random changes.
