@@ -1,27 +1,18 @@
 //! The verbs that are tasks of several calls: intake, compaction, turns and deletion.
 
-use serde_json::json;
+use serde::{Deserialize as _, de::DeserializeOwned};
+use serde_json::{Value, json};
 
 use crate::{
     clock::{Cancel, Clock},
     compaction::{CompactOptions, CompactReport, Pass},
-    drive::Parts,
+    drive::{Instruction, Parts},
     error::Result,
     ingest::{IngestOptions, IngestReport, IngestResult},
     lcm::Lcm,
     shapes::DeletionResult,
     turn::MaintainReport,
 };
-
-impl CompactOptions {
-    pub(crate) fn parts<'a>(
-        &self,
-        cancel: &'a Cancel,
-        on_pass: Option<&'a mut dyn FnMut(&Pass)>,
-    ) -> Parts<'a> {
-        Parts { clock: self.clock, cancel, messages: &[], on_messages: None, on_pass }
-    }
-}
 
 impl Lcm {
     /// Stores the missing messages of a transcript of any length. The component reads every message
@@ -42,10 +33,13 @@ impl Lcm {
         cancel: &Cancel,
         progress: &mut dyn FnMut(usize),
     ) -> IngestResult<IngestReport> {
-        let (clock, on_messages) = (options.clock, &mut |finished| progress(finished));
-        let parts =
-            Parts { clock, cancel, messages, on_messages: Some(on_messages), on_pass: None };
-        self.drive(&options.build_task(options.task_name(), conversation, messages), parts)
+        let task = options.build_task(options.task_name(), conversation, messages);
+        let on_instruction = &mut |next: &Instruction| match next.messages {
+            _ if next.kind == "done" => progress(messages.len()),
+            Some(range) if next.call == "ingest.append" => progress(range.index_first),
+            _ => (),
+        };
+        self.drive(&task, Parts { clock: options.clock, cancel, messages, on_instruction })
     }
 
     /// Stores the newest messages of a conversation. Messages that fit one call and follow the
@@ -57,9 +51,9 @@ impl Lcm {
         options: &IngestOptions,
         cancel: &Cancel,
     ) -> IngestResult<IngestReport> {
-        let clock = options.clock;
-        let parts = Parts { clock, cancel, messages, on_messages: None, on_pass: None };
-        self.drive(&options.build_task("append", conversation, messages), parts)
+        let task = options.build_task("append", conversation, messages);
+        let parts = Parts { clock: options.clock, cancel, messages, on_instruction: &mut |_| () };
+        self.drive(&task, parts)
     }
 
     /// Compacts until nothing is due. Other calls run while a model works. `progress` receives each
@@ -79,7 +73,7 @@ impl Lcm {
         progress: &mut dyn FnMut(&Pass),
     ) -> Result<CompactReport> {
         let task = options.build_task("compact", conversation);
-        Ok(self.drive(&task, options.parts(cancel, Some(&mut |pass| progress(pass))))?)
+        self.drive_passes(&task, options.clock, cancel, progress)
     }
 
     /// Does deferred compaction when it is due: after a turn, when nobody waits. The component
@@ -97,7 +91,7 @@ impl Lcm {
         progress: &mut dyn FnMut(&Pass),
     ) -> Result<MaintainReport> {
         let task = options.build_task("maintain", conversation);
-        Ok(self.drive(&task, options.parts(cancel, Some(&mut |pass| progress(pass))))?)
+        self.drive_passes(&task, options.clock, cancel, progress)
     }
 
     /// Makes provisional summaries again: `summary_ids`, or with `None` all, also those that the
@@ -123,7 +117,7 @@ impl Lcm {
                 .retain(|name, _| !["mode", "target", "observed_tokens"].contains(&name.as_str()));
             members.insert("summary_ids".to_owned(), summary_ids.into());
         }
-        Ok(self.drive(&task, options.parts(cancel, Some(&mut |pass| progress(pass))))?)
+        self.drive_passes(&task, options.clock, cancel, progress)
     }
 
     /// Deletes the conversation with all its records, and what other conversations have of it:
@@ -143,7 +137,23 @@ impl Lcm {
         clock: Clock,
         cancel: &Cancel,
     ) -> Result<DeletionResult> {
-        let parts = Parts { clock, cancel, messages: &[], on_messages: None, on_pass: None };
-        Ok(self.drive(&json!({"task": "delete", "conversation": conversation}), parts)?)
+        let task = json!({"task": "delete", "conversation": conversation});
+        self.drive_passes(&task, clock, cancel, &mut |_| ())
+    }
+
+    /// Carries out a task without messages. `progress` receives each summary.
+    pub(crate) fn drive_passes<T: DeserializeOwned>(
+        &self,
+        task: &Value,
+        clock: Clock,
+        cancel: &Cancel,
+        progress: &mut dyn FnMut(&Pass),
+    ) -> Result<T> {
+        let on_instruction = &mut |next: &Instruction| {
+            if let Some(Ok(pass)) = next.pass.as_ref().map(Pass::deserialize) {
+                progress(&pass);
+            }
+        };
+        Ok(self.drive(task, Parts { clock, cancel, messages: &[], on_instruction })?)
     }
 }

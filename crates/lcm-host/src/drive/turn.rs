@@ -2,7 +2,7 @@
 
 use crate::{
     clock::Cancel,
-    compaction::{CompactOptions, CompactReport},
+    compaction::CompactReport,
     error::{Code, Result},
     ingest::IngestResult,
     lcm::Lcm,
@@ -30,30 +30,31 @@ impl Lcm {
         // Options that `evaluate` refuses are refused before anything is stored.
         let (asked, now) = (compact.plan_of_new(), compact.clock.now_ms());
         self.evaluate(conversation, compact.budget, &asked, now)?;
-        let ingested = self.append_end(conversation, messages, ingest, cancel)?;
-        let (task, parts) = (options.build_task(conversation), compact.parts(cancel, None));
-        let mut report = TurnReport::new(ingested);
-        let decided: Result<TurnResult> = self.drive(&task, parts).map_err(Into::into);
-        let compacted = decided.and_then(|turn| {
-            report.deferred = turn.deferred;
-            let compacted = || self.compact_turn(conversation, compact, cancel);
-            turn.compact.then(compacted).transpose()
-        });
-        match compacted {
+        let mut report =
+            TurnReport::new(self.append_end(conversation, messages, ingest, cancel)?);
+        match self.compact_appended(conversation, options, cancel, &mut report.deferred) {
             Err(error) if error.code == Code::Cancelled => return Err(error.into()),
             ended => report.take_compaction(ended),
         }
         Ok(report)
     }
 
-    /// Compacts as a part of a turn, which respects the pause after a failed model.
-    fn compact_turn(
+    /// Compacts after the append of a turn if the component decides so; sets `deferred`.
+    fn compact_appended(
         &self,
         conversation: &str,
-        options: &CompactOptions,
+        options: &TurnOptions,
         cancel: &Cancel,
-    ) -> Result<CompactReport> {
-        let task = options.build_turn_task(conversation);
-        Ok(self.drive(&task, options.parts(cancel, None))?)
+        deferred: &mut bool,
+    ) -> Result<Option<CompactReport>> {
+        let clock = options.compact.clock;
+        let task = options.build_task(conversation);
+        let decided: TurnResult = self.drive_passes(&task, clock, cancel, &mut |_| ())?;
+        *deferred = decided.deferred;
+        if !decided.compact {
+            return Ok(None);
+        }
+        let task = options.compact.build_turn_task(conversation);
+        self.drive_passes(&task, clock, cancel, &mut |_| ()).map(Some)
     }
 }
