@@ -4,7 +4,6 @@
 //! `wit/drive.wit` describes the instructions; the host decides nothing.
 
 mod instruction;
-mod turn;
 
 use std::collections::{BTreeMap, BTreeSet};
 
