@@ -219,7 +219,7 @@ export interface OpenOptions {
    * Listener of events: messages stored, models called, summaries made and rejected. No call waits
    * for the listener, and a listener that fails breaks nothing.
    */
-  onEvent?: (event: StoreEvent) => unknown;
+  onEvent?: (event: StoreEvent) => void;
   /**
    * Environment whose `LCM_...` variables are configuration; in Node the environment of the
    * process. A key of `config` goes before its variable, under any name.

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::{
     clock::Clock,
     error::{Code, Error, Result},
+    json,
     record::work_options,
     shapes::ModelFailure,
     work::{Mode, Options},
@@ -86,28 +87,21 @@ impl CompactOptions {
 
     /// Returns a task with these options.
     pub(crate) fn build_task(&self, name: &str, conversation: &str) -> Value {
-        let mut task = work_options(&self.plan());
-        if let Some(members) = task.as_object_mut() {
-            members.insert("task".into(), name.into());
-            members.insert("conversation".into(), conversation.into());
-            members.insert("budget".into(), self.budget.into());
-            members.insert("model".into(), self.model.as_deref().into());
-            members.insert("counts_refusals".into(), self.counts_refusals.into());
-            members.insert("passes_max".into(), self.passes_max.into());
-            members.remove("sweep");
+        let mut options = work_options(&self.plan());
+        if let Some(options) = options.as_object_mut() {
+            options.remove("sweep");
             // The component says how long a task leases its requests.
-            members.remove("lease_ms");
+            options.remove("lease_ms");
         }
-        task
+        let task = json!({"task": name, "conversation": conversation, "budget": self.budget,
+            "model": self.model, "counts_refusals": self.counts_refusals,
+            "passes_max": self.passes_max});
+        json::merge(options, task)
     }
 
     /// Returns the task of the compaction of a turn.
     pub(crate) fn build_turn_task(&self, conversation: &str) -> Value {
-        let mut task = self.build_task("compact", conversation);
-        if let Some(members) = task.as_object_mut() {
-            members.insert("turn".into(), true.into());
-        }
-        task
+        json::merge(self.build_task("compact", conversation), json!({"turn": true}))
     }
 }
 

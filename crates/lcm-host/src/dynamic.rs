@@ -14,7 +14,7 @@ use crate::{
     bindings::types,
     error::{Code, Error, Result},
     instance::{Exports, HostState},
-    lcm::{CONFLICT_RETRIES_MAX, Failure, Lcm},
+    lcm::{CONFLICT_RETRIES_MAX, CallResult, Lcm},
 };
 
 type Store = wasmtime::Store<HostState>;
@@ -40,7 +40,7 @@ impl Lcm {
         function: &str,
         arguments: &Value,
         repeats_max: u32,
-    ) -> std::result::Result<Value, Failure> {
+    ) -> CallResult<Value> {
         let unknown =
             || invalid(format!("`{function}` must be an exported function, such as `recall.grep`"));
         let (interface, name) = function.split_once('.').ok_or_else(unknown)?;

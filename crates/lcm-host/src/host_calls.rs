@@ -12,6 +12,7 @@ use crate::{
     clock::Cancel,
     error::Code,
     instance::{Commit, HostState},
+    json::merge,
     store::{Guard, Put, Scan, StoreError},
 };
 
@@ -122,12 +123,4 @@ impl llm::Host for HostState {
         self.record(|| json!({"host_call": "llm.complete", "id": request.id}));
         answer
     }
-}
-
-/// Returns the object `call` with the members of the object `more`.
-fn merge(mut call: serde_json::Value, more: serde_json::Value) -> serde_json::Value {
-    if let (Some(call), serde_json::Value::Object(more)) = (call.as_object_mut(), more) {
-        call.extend(more);
-    }
-    call
 }

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use crate::{
     bindings::{ingestion::AppendMode, types::Dialect},
     clock::Clock,
-    drive::measure_messages,
     error::Error,
+    json,
     record::{append_mode_name, dialect_name},
 };
 
@@ -76,19 +76,15 @@ impl IngestOptions {
 
     /// Returns a task with these options and the sizes of these messages.
     pub(crate) fn build_task(&self, name: &str, conversation: &str, messages: &[String]) -> Value {
-        let mut task = json!({"task": name, "conversation": conversation,
+        let sizes = || messages.iter().map(String::len);
+        let task = json!({"task": name, "conversation": conversation,
             "dialect": dialect_name(self.dialect), "append_mode": append_mode_name(self.append_mode),
             "repeat": self.repeat, "refuse_replay": self.refuse_replay, "family": self.family,
-            "seq_seen": self.seq_seen, "system": self.system});
-        let mut measured = measure_messages(messages);
-        if let (Some(task), Some(measured)) = (task.as_object_mut(), measured.as_object_mut()) {
-            if let Some(proven) = self.proven.filter(|_| name == "ingest") {
-                measured.insert("proven".into(), proven.messages.into());
-                measured.insert("proven_revision".into(), proven.revision.into());
-            }
-            task.append(measured);
-        }
-        task
+            "seq_seen": self.seq_seen, "system": self.system, "count": messages.len(),
+            "bytes": sizes().sum::<usize>(), "bytes_longest": sizes().max().unwrap_or(0)});
+        let Some(proven) = self.proven.filter(|_| name == "ingest") else { return task };
+        let proven = json!({"proven": proven.messages, "proven_revision": proven.revision});
+        json::merge(task, proven)
     }
 }
 

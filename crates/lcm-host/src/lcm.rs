@@ -23,6 +23,7 @@ use crate::{
     error::{Code, Error, Result},
     events,
     instance::{Commit, Exports, HostState, Instance},
+    json,
     memory::InstanceMemory,
     record::Recorder,
     store::KeyValueStore,
@@ -72,6 +73,9 @@ pub(crate) struct Failure {
     pub(crate) error: Error,
     pub(crate) commit: Commit,
 }
+
+/// The result of a call whose failure says what became of the commit.
+pub(crate) type CallResult<T> = std::result::Result<T, Failure>;
 
 impl Failure {
     /// Returns whether the call failed in its commit, which may be written or not.
@@ -234,7 +238,7 @@ impl Lcm {
             &Exports,
             &mut wasmtime::Store<HostState>,
         ) -> wasmtime::Result<std::result::Result<T, types::Error>>,
-    ) -> std::result::Result<T, Failure> {
+    ) -> CallResult<T> {
         self.ensure_same_process()?;
         let mut repeats = 0;
         loop {
@@ -274,7 +278,7 @@ impl Lcm {
             &Exports,
             &mut wasmtime::Store<HostState>,
         ) -> wasmtime::Result<std::result::Result<T, types::Error>>,
-    ) -> std::result::Result<T, Failure> {
+    ) -> CallResult<T> {
         let mut slot = self.slot();
         let mut instance = self.take_instance(&mut slot)?;
         instance.begin_call();
@@ -299,7 +303,7 @@ impl Lcm {
     }
 
     /// Takes the running instance out of the slot, or makes and configures a new instance.
-    fn take_instance(&self, slot: &mut Slot) -> std::result::Result<Box<Instance>, Failure> {
+    fn take_instance(&self, slot: &mut Slot) -> CallResult<Box<Instance>> {
         let state = match std::mem::replace(&mut slot.place, Place::Lost) {
             Place::Running(instance) => return Ok(instance),
             Place::Parked(state) => state,
@@ -339,10 +343,9 @@ impl Lcm {
             return;
         }
         let mut line = json!({"call": function, "args": arguments()});
-        if let (Some(failure), Some(line)) = (failure, line.as_object_mut()) {
-            let error = &failure.error;
+        if let Some(Failure { error, .. }) = failure {
             let error = json!({"code": error.code.as_str(), "message": error.message});
-            line.insert("error".to_owned(), error);
+            line = json::merge(line, json!({ "error": error }));
         }
         recorder.line(&line);
     }
@@ -356,15 +359,17 @@ impl Lcm {
 /// Returns a random pause before a repeat, counted from 1: below 1 ms before the first, below 8 ms
 /// from the fourth on. A longer pause would let other writers be first more often.
 fn pause(repeat: u32) -> Duration {
-    Duration::from_micros(random_below(500_u64 << repeat.min(4)))
+    random_duration(500_u64 << repeat.min(4))
 }
 
-/// Returns a pseudo-random number below `range`, so that writers differ; 0 for a range of 0.
-pub(crate) fn random_below(range: u64) -> u64 {
+/// Returns a pseudo-random duration below `micros_max` microseconds, so that writers differ; zero
+/// for a bound of 0.
+pub(crate) fn random_duration(micros_max: u64) -> Duration {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::Relaxed);
     let clock = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.subsec_nanos());
-    (count ^ u64::from(clock).wrapping_mul(0x2545_F491)) % range.max(1)
+    let mixed = count ^ u64::from(clock).wrapping_mul(0x2545_F491);
+    Duration::from_micros(mixed % micros_max.max(1))
 }
 
 #[cfg(test)]

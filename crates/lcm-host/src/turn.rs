@@ -3,12 +3,13 @@
 //! In: a caller's options. Out: the typed results of tasks of `wit/drive.wit`.
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     compaction::{CompactOptions, CompactReport},
     error::{Code, Error, Result},
     ingest::{IngestOptions, IngestReport},
+    json,
     shapes::{DeferredCompaction, ModelFailure},
 };
 
@@ -33,13 +34,11 @@ impl TurnOptions {
 
     /// Returns the task that decides after the append.
     pub(crate) fn build_task(&self, conversation: &str) -> Value {
-        let mut task = self.compact.build_task("turn", conversation);
-        if let Some(members) = task.as_object_mut()
-            && let Some(defer) = self.defer
-        {
-            members.insert("defer".to_owned(), defer.into());
+        let task = self.compact.build_task("turn", conversation);
+        match self.defer {
+            Some(defer) => json::merge(task, json!({ "defer": defer })),
+            None => task,
         }
-        task
     }
 }
 

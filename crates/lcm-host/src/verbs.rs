@@ -1,27 +1,18 @@
 //! The verbs that are tasks of several calls: intake, compaction, turns and deletion.
 
-use serde_json::json;
+use serde::{Deserialize as _, de::DeserializeOwned};
+use serde_json::{Value, json};
 
 use crate::{
     clock::{Cancel, Clock},
     compaction::{CompactOptions, CompactReport, Pass},
-    drive::Parts,
-    error::Result,
+    drive::{Instruction, Parts},
+    error::{Code, Result},
     ingest::{IngestOptions, IngestReport, IngestResult},
     lcm::Lcm,
-    shapes::DeletionResult,
-    turn::MaintainReport,
+    shapes::{DeletionResult, TurnResult},
+    turn::{MaintainReport, TurnOptions, TurnReport},
 };
-
-impl CompactOptions {
-    pub(crate) fn parts<'a>(
-        &self,
-        cancel: &'a Cancel,
-        on_pass: Option<&'a mut dyn FnMut(&Pass)>,
-    ) -> Parts<'a> {
-        Parts { clock: self.clock, cancel, messages: &[], on_messages: None, on_pass }
-    }
-}
 
 impl Lcm {
     /// Stores the missing messages of a transcript of any length. The component reads every message
@@ -42,10 +33,13 @@ impl Lcm {
         cancel: &Cancel,
         progress: &mut dyn FnMut(usize),
     ) -> IngestResult<IngestReport> {
-        let (clock, on_messages) = (options.clock, &mut |finished| progress(finished));
-        let parts =
-            Parts { clock, cancel, messages, on_messages: Some(on_messages), on_pass: None };
-        self.drive(&options.build_task(options.task_name(), conversation, messages), parts)
+        let task = options.build_task(options.task_name(), conversation, messages);
+        let on_instruction = &mut |next: &Instruction| match next.messages {
+            _ if next.kind == "done" => progress(messages.len()),
+            Some(range) if next.call == "ingest.append" => progress(range.index_first),
+            _ => (),
+        };
+        self.drive(&task, Parts { clock: options.clock, cancel, messages, on_instruction })
     }
 
     /// Stores the newest messages of a conversation. Messages that fit one call and follow the
@@ -57,9 +51,56 @@ impl Lcm {
         options: &IngestOptions,
         cancel: &Cancel,
     ) -> IngestResult<IngestReport> {
-        let clock = options.clock;
-        let parts = Parts { clock, cancel, messages, on_messages: None, on_pass: None };
-        self.drive(&options.build_task("append", conversation, messages), parts)
+        let task = options.build_task("append", conversation, messages);
+        let parts = Parts { clock: options.clock, cancel, messages, on_instruction: &mut |_| () };
+        self.drive(&task, parts)
+    }
+
+    /// Takes one turn: stores the newest messages of the conversation, skips stored ones, and
+    /// compacts when compaction is due, now or in [`Lcm::maintain`].
+    ///
+    /// The messages are stored whatever the model does.
+    ///
+    /// # Errors
+    ///
+    /// Errors of [`Lcm::ingest`] and of the component; `cancelled`: stored messages stay.
+    pub fn turn(
+        &self,
+        conversation: &str,
+        messages: &[String],
+        options: &TurnOptions,
+        cancel: &Cancel,
+    ) -> IngestResult<TurnReport> {
+        let TurnOptions { ingest, compact, .. } = options;
+        // Options that `evaluate` refuses are refused before anything is stored.
+        let (asked, now) = (compact.plan_of_new(), compact.clock.now_ms());
+        self.evaluate(conversation, compact.budget, &asked, now)?;
+        let mut report =
+            TurnReport::new(self.append_end(conversation, messages, ingest, cancel)?);
+        match self.compact_appended(conversation, options, cancel, &mut report.deferred) {
+            Err(error) if error.code == Code::Cancelled => return Err(error.into()),
+            ended => report.take_compaction(ended),
+        }
+        Ok(report)
+    }
+
+    /// Compacts after the append of a turn if the component decides so; sets `deferred`.
+    fn compact_appended(
+        &self,
+        conversation: &str,
+        options: &TurnOptions,
+        cancel: &Cancel,
+        deferred: &mut bool,
+    ) -> Result<Option<CompactReport>> {
+        let clock = options.compact.clock;
+        let task = options.build_task(conversation);
+        let decided: TurnResult = self.drive_passes(&task, clock, cancel, &mut |_| ())?;
+        *deferred = decided.deferred;
+        if !decided.compact {
+            return Ok(None);
+        }
+        let task = options.compact.build_turn_task(conversation);
+        self.drive_passes(&task, clock, cancel, &mut |_| ()).map(Some)
     }
 
     /// Compacts until nothing is due or the component stops for another reason, which the report
@@ -79,7 +120,7 @@ impl Lcm {
         progress: &mut dyn FnMut(&Pass),
     ) -> Result<CompactReport> {
         let task = options.build_task("compact", conversation);
-        Ok(self.drive(&task, options.parts(cancel, Some(&mut |pass| progress(pass))))?)
+        self.drive_passes(&task, options.clock, cancel, progress)
     }
 
     /// Does deferred compaction when it is due: after a turn, when nobody waits. The component
@@ -97,7 +138,7 @@ impl Lcm {
         progress: &mut dyn FnMut(&Pass),
     ) -> Result<MaintainReport> {
         let task = options.build_task("maintain", conversation);
-        Ok(self.drive(&task, options.parts(cancel, Some(&mut |pass| progress(pass))))?)
+        self.drive_passes(&task, options.clock, cancel, progress)
     }
 
     /// Makes provisional summaries again: `summary_ids`, or with `None` all, also those that the
@@ -123,7 +164,7 @@ impl Lcm {
                 .retain(|name, _| !["mode", "target", "observed_tokens"].contains(&name.as_str()));
             members.insert("summary_ids".to_owned(), summary_ids.into());
         }
-        Ok(self.drive(&task, options.parts(cancel, Some(&mut |pass| progress(pass))))?)
+        self.drive_passes(&task, options.clock, cancel, progress)
     }
 
     /// Deletes the conversation with all its records, and what other conversations have of it:
@@ -143,7 +184,23 @@ impl Lcm {
         clock: Clock,
         cancel: &Cancel,
     ) -> Result<DeletionResult> {
-        let parts = Parts { clock, cancel, messages: &[], on_messages: None, on_pass: None };
-        Ok(self.drive(&json!({"task": "delete", "conversation": conversation}), parts)?)
+        let task = json!({"task": "delete", "conversation": conversation});
+        self.drive_passes(&task, clock, cancel, &mut |_| ())
+    }
+
+    /// Carries out a task without messages. `progress` receives each summary.
+    fn drive_passes<T: DeserializeOwned>(
+        &self,
+        task: &Value,
+        clock: Clock,
+        cancel: &Cancel,
+        progress: &mut dyn FnMut(&Pass),
+    ) -> Result<T> {
+        let on_instruction = &mut |next: &Instruction| {
+            if let Some(Ok(pass)) = next.pass.as_ref().map(Pass::deserialize) {
+                progress(&pass);
+            }
+        };
+        Ok(self.drive(task, Parts { clock, cancel, messages: &[], on_instruction })?)
     }
 }

@@ -52,38 +52,36 @@ export function failureOf({ code = "trap", message, failure }) {
   return failure ?? { code, message };
 }
 
-/** Stores the messages of a turn and decides, in the line of the conversation. */
-async function stored(backend, conversation, readTexts, { appended, defer, now, asked }) {
+/** Stores the messages of a turn in `done` and decides; resolves to whether to compact now. */
+async function stored(backend, conversation, readTexts, { appended, defer, now, asked }, done) {
   const { budget, model, ...options } = asked;
   options.extra_json = JSON.stringify({ model, may_be_new: true });
   // Options that the decision below refuses are refused before anything is stored.
   await decide(backend, conversation, budget, options, now());
   const texts = await readTexts();
   const given = { ...appended, now: now() };
-  const receipt = await intake(backend, "append", conversation, texts, given);
-  const done = { receipt, decision: null, compacted: null, deferred: false, failure: null };
-  try {
-    const task = { task: "turn", conversation, defer, ...asked };
-    const { result } = await drive(backend, task, { now });
-    done.decision = decisionOf(result.decision);
-    done.deferred = result.deferred;
-    return { done, isDue: result.compact };
-  } catch (error) {
-    // A rejection would hide that the messages are stored, and the caller would pass them again.
-    return { done: { ...done, failure: failureOf(error) }, isDue: false };
-  }
+  done.receipt = await intake(backend, "append", conversation, texts, given);
+  const task = { task: "turn", conversation, defer, ...asked };
+  const { result } = await drive(backend, task, { now });
+  done.decision = decisionOf(result.decision);
+  done.deferred = result.deferred;
+  return result.compact;
 }
 
 /** Takes a turn, as `Engine.turn` describes; `readTexts` is the `reader` of its messages. */
 export async function turn(begun, host, conversation, readTexts, given) {
   const options = turnOptions(given, host.clock);
-  const store = (backend) => stored(backend, conversation, readTexts, options);
-  const { done, isDue } = await begun.inLine(conversation, store);
-  if (!isDue) return done;
+  const done = { receipt: null, decision: null, compacted: null, deferred: false, failure: null };
+  const store = (backend) => stored(backend, conversation, readTexts, options, done);
   try {
-    const compacted = await compact(begun, host, conversation, options.work, { turn: true });
-    return { ...done, compacted, failure: compacted.failure && failureOf(compacted.failure) };
+    if (await begun.inLine(conversation, store)) {
+      done.compacted = await compact(begun, host, conversation, options.work, { turn: true });
+      done.failure = done.compacted.failure && failureOf(done.compacted.failure);
+    }
   } catch (error) {
-    return { ...done, failure: failureOf(error) };
+    // A rejection would hide that the messages are stored, and the caller would pass them again.
+    if (done.receipt === null) throw error;
+    done.failure = failureOf(error);
   }
+  return done;
 }

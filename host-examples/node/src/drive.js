@@ -43,13 +43,12 @@ export class Messages {
 
   /** Uploads the messages of a range that are too large for a call; resolves to their number. */
   async stage(backend, { arguments: args, index_first: first, count, ...bounds }) {
-    let staged = 0;
+    const before = this.#uploads.size;
     for (let index = first; index < first + count; index++) {
       if (this.sizes[index] <= bounds.bytes_max || this.#uploads.has(index)) continue;
       this.#uploads.set(index, await upload(backend, args, this.#texts[index], bounds));
-      staged += 1;
     }
-    return staged;
+    return this.#uploads.size - before;
   }
 }
 

@@ -13,7 +13,7 @@ export class Events {
   #isReported = false;
 
   /**
-   * @param {((event: object) => unknown)|undefined} listener undefined: nobody listens
+   * @param {((event: object) => void)|undefined} listener undefined: nobody listens
    * @param {(line: string) => void} warn receives the first failure of the listener
    */
   constructor(listener, warn) {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::{
     error::Result,
     ingestion::{self, Receipt},
-    lcm::{CONFLICT_RETRIES_MAX, Failure, Lcm},
+    lcm::{CONFLICT_RETRIES_MAX, CallResult, Lcm},
     record::{append_options, dialect_name},
     types::Dialect,
 };
@@ -66,7 +66,7 @@ impl Lcm {
         options: &ingestion::Options,
         now: u64,
         repeats_max: u32,
-    ) -> std::result::Result<Receipt, Failure> {
+    ) -> CallResult<Receipt> {
         self.call_known(
             "ingest.append",
             repeats_max,

@@ -21,7 +21,10 @@ use serde_json::{Value, json};
 use crate::{
     clock::Cancel,
     events,
-    types::{CompletionError, CompletionErrorCode, CompletionRequest, CompletionResult, Purpose},
+    types::{
+        Completion, CompletionError, CompletionErrorCode, CompletionRequest, CompletionResult,
+        Purpose,
+    },
 };
 
 pub use anthropic::Anthropic;
@@ -87,6 +90,15 @@ pub(crate) fn complete_all(
         let running: Vec<_> = requests.iter().map(start).collect();
         running.into_iter().map(|thread| thread.join().unwrap_or_else(|_| panicked())).collect()
     })
+}
+
+/// Returns whether an answer of `model` stands in for a model that failed.
+pub(crate) fn stands_in(
+    model: &dyn CompletionProvider,
+    request: &CompletionRequest,
+    done: &Completion,
+) -> bool {
+    done.model == OFFLINE_MODEL && !model.is_offline(request.purpose)
 }
 
 /// Returns the purpose of this name; `None`: no purpose has this name.

@@ -11,49 +11,49 @@ use crate::{
 /// An instruction of the component. A member that the instruction does not have is empty.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Instruction {
+pub(crate) struct Instruction {
     #[serde(rename = "do")]
-    pub(super) kind: String,
-    pub(super) token: String,
+    pub(crate) kind: String,
+    pub(crate) token: String,
     /// Export to call, such as `ingest.append`.
-    pub(super) call: String,
-    pub(super) arguments: Map<String, Value>,
-    pub(super) messages: Option<TaskRange>,
+    pub(crate) call: String,
+    pub(crate) arguments: Map<String, Value>,
+    pub(crate) messages: Option<TaskRange>,
     /// Whether the host keeps the elements of the result.
-    pub(super) keep: bool,
+    pub(crate) keep: bool,
     /// Whether the call takes the kept elements as `entries`.
-    pub(super) entries: bool,
+    pub(crate) entries: bool,
     /// Whether the host must not repeat the call after a conflict.
-    pub(super) once: bool,
+    pub(crate) once: bool,
     /// Place of the request whose id and answer the call takes.
-    pub(super) request: Option<usize>,
+    pub(crate) request: Option<usize>,
     /// Messages to upload, or requests to complete.
     #[serde(flatten)]
-    pub(super) range: TaskRange,
-    pub(super) piece_bytes_max: usize,
+    pub(crate) range: TaskRange,
+    pub(crate) piece_bytes_max: usize,
     /// Bound of a random pause before the instruction.
-    pub(super) wait_ms: u64,
-    pub(super) pass: Option<Value>,
-    pub(super) warnings: Vec<String>,
-    pub(super) events: Vec<Value>,
-    pub(super) note: Map<String, Value>,
-    pub(super) result: Map<String, Value>,
-    pub(super) error: Option<TaskFailure>,
+    pub(crate) wait_ms: u64,
+    pub(crate) pass: Option<Value>,
+    pub(crate) warnings: Vec<String>,
+    pub(crate) events: Vec<Value>,
+    pub(crate) note: Map<String, Value>,
+    pub(crate) result: Map<String, Value>,
+    pub(crate) error: Option<TaskFailure>,
 }
 
 /// A range of the task's messages, or of the completion requests of the last plan.
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct TaskRange {
-    pub(super) index_first: usize,
-    pub(super) count: usize,
+pub(crate) struct TaskRange {
+    pub(crate) index_first: usize,
+    pub(crate) count: usize,
     /// Most bytes of the messages of one call; for uploads, of a message that is not uploaded.
-    pub(super) bytes_max: usize,
+    pub(crate) bytes_max: usize,
 }
 
 /// The error of a failed task.
 #[derive(Deserialize)]
-pub(super) struct TaskFailure {
+pub(crate) struct TaskFailure {
     code: String,
     message: String,
     index: Option<usize>,

@@ -4,52 +4,48 @@
 //! `wit/drive.wit` describes the instructions; the host decides nothing.
 
 mod instruction;
-mod messages;
-mod turn;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize as _, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use crate::{
     ask::read_requests,
     clock::{Cancel, Clock},
-    compaction::Pass,
-    completion::{OFFLINE_MODEL, complete_all},
+    completion::{complete_all, stands_in},
+    digest::sha256_hex,
     error::{Code, Error, Result},
     events,
     ingest::IngestResult,
     json,
-    lcm::{CONFLICT_RETRIES_MAX, Failure, Lcm, random_below},
+    lcm::{CONFLICT_RETRIES_MAX, CallResult, Failure, Lcm, random_duration},
     record::completion_result,
-    types::CompletionRequest,
+    types::{CompletionRequest, CompletionResult},
 };
-use instruction::Instruction;
-use messages::TaskMessages;
-pub(crate) use messages::measure_messages;
+pub(crate) use instruction::{Instruction, TaskRange};
 
 /// What a task needs of its caller.
 pub(crate) struct Parts<'a> {
     pub(crate) clock: Clock,
     pub(crate) cancel: &'a Cancel,
     pub(crate) messages: &'a [String],
-    /// Receives the number of finished messages.
-    pub(crate) on_messages: Option<&'a mut dyn FnMut(usize)>,
-    pub(crate) on_pass: Option<&'a mut dyn FnMut(&Pass)>,
+    /// Receives each instruction before the host carries it out.
+    pub(crate) on_instruction: &'a mut dyn FnMut(&Instruction),
 }
 
 /// A task in progress.
 struct Driver<'a> {
     lcm: &'a Lcm,
     parts: Parts<'a>,
-    messages: TaskMessages<'a>,
     state: TaskState,
 }
 
 /// What the component asked the host to keep for a task.
 #[derive(Default)]
 struct TaskState {
+    /// References to uploaded messages, by index.
+    uploads: BTreeMap<usize, String>,
     /// Elements of results, as parts of a JSON array.
     kept: Vec<String>,
     requests: Vec<CompletionRequest>,
@@ -67,56 +63,36 @@ impl Lcm {
         T: DeserializeOwned,
     {
         let _span = events::enter_task_span(task);
-        let messages = TaskMessages { texts: parts.messages, uploads: BTreeMap::new() };
-        let mut driver = Driver { lcm: self, parts, messages, state: TaskState::default() };
-        driver.run(task)?;
+        let mut driver = Driver { lcm: self, parts, state: TaskState::default() };
+        let begin = json!({"task_json": task.to_string()});
+        let mut instruction = driver.fetch_instruction("drive.begin", begin)?;
+        let mut stop = Ok(());
+        while instruction.kind != "done" {
+            let event = match driver.parts.cancel.check() {
+                Err(stopped) if stop.is_ok() => {
+                    stop = Err(stopped);
+                    json!({"stopped": true})
+                }
+                _ => driver.perform(&mut instruction)?,
+            };
+            let step = json!({"token": instruction.token, "event_json": event.to_string()});
+            instruction = driver.fetch_instruction("drive.step", step)?;
+        }
+        stop?;
         Ok(driver.state.into_report()?)
     }
 }
 
 impl Driver<'_> {
-    fn run(&mut self, task: &Value) -> IngestResult<()> {
-        let begin = json!({"task_json": task.to_string()});
-        let mut instruction = self.fetch_instruction("drive.begin", begin)?;
-        let mut stop = None;
-        while instruction.kind != "done" {
-            let event = match self.parts.cancel.check() {
-                Err(stopped) if stop.is_none() => {
-                    stop = Some(stopped);
-                    json!({"stopped": true})
-                }
-                _ => self.perform(&mut instruction)?,
-            };
-            let step = json!({"token": instruction.token, "event_json": event.to_string()});
-            instruction = self.fetch_instruction("drive.step", step)?;
-        }
-        stop.map_or(Ok(()), |stopped| Err(stopped.into()))
-    }
-
     /// Asks for the next instruction, and keeps what the instruction reports of the task.
-    fn fetch_instruction(&mut self, call: &str, mut given: Value) -> IngestResult<Instruction> {
-        let now = self.parts.clock.now_ms().into();
-        given.as_object_mut().and_then(|members| members.insert("now".to_owned(), now));
+    fn fetch_instruction(&mut self, call: &str, given: Value) -> IngestResult<Instruction> {
+        let given = json::merge(given, json!({"now": self.parts.clock.now_ms()}));
         let answer = self.lcm.call_json(call, &given)?;
         let mut next: Instruction = json::read(call, answer.as_str().unwrap_or_default())?;
-        if let Some(pass) = next.pass.take() {
-            if let (Some(on_pass), Ok(pass)) = (&mut self.parts.on_pass, Pass::deserialize(&pass)) {
-                on_pass(&pass);
-            }
-            self.state.passes.push(pass);
-        }
-        let appended = next.messages.filter(|_| next.call == "ingest.append");
-        let finished = (next.kind == "done").then_some(self.parts.messages.len());
-        let finished = appended.map(|range| range.index_first).or(finished);
-        if let (Some(on_messages), Some(finished)) = (&mut self.parts.on_messages, finished) {
-            on_messages(finished);
-        }
-        next.events.drain(..).for_each(|event| events::emit_event(&event));
-        for warning in next.warnings.drain(..) {
-            if !self.state.warnings.contains(&warning) {
-                self.state.warnings.push(warning);
-            }
-        }
+        (self.parts.on_instruction)(&next);
+        next.events.iter().for_each(events::emit_event);
+        self.state.passes.extend(next.pass.take());
+        self.state.warnings.append(&mut next.warnings);
         self.state.result.append(&mut next.note);
         self.state.result.append(&mut next.result);
         next.error.take().map_or(Ok(next), |failed| Err(failed.into()))
@@ -124,14 +100,13 @@ impl Driver<'_> {
 
     /// Carries out an instruction and returns its event.
     fn perform(&mut self, instruction: &mut Instruction) -> Result<Value> {
-        let wait = Duration::from_micros(random_below(instruction.wait_ms.saturating_mul(1_000)));
-        self.parts.cancel.sleep(wait);
-        let mut index = None;
+        self.parts.cancel.sleep(random_duration(instruction.wait_ms.saturating_mul(1_000)));
         let event = match instruction.kind.as_str() {
-            "complete" => self.complete_requests(instruction).map_err(Failure::from),
+            "complete" => self.complete_requests(instruction.range).map_err(Failure::from),
             "call" => self.call_export(instruction),
-            _ => self.stage_messages(instruction, &mut index),
+            _ => self.stage_messages(instruction),
         };
+        let index = (instruction.kind == "stage").then_some(instruction.range.index_first);
         event.or_else(|failure| {
             let Error { code, message } = &failure.error;
             // The component repeats a call whose commit may have been written. Any other failure of
@@ -143,13 +118,10 @@ impl Driver<'_> {
         })
     }
 
-    fn call_export(
-        &mut self,
-        instruction: &mut Instruction,
-    ) -> std::result::Result<Value, Failure> {
+    fn call_export(&mut self, instruction: &mut Instruction) -> CallResult<Value> {
         let mut arguments = std::mem::take(&mut instruction.arguments);
         if let Some(range) = instruction.messages {
-            arguments.insert("messages".to_owned(), self.messages.select(range).into());
+            arguments.insert("messages".to_owned(), self.select_messages(range).into());
         }
         if let Some(Value::String(transcript)) = arguments.get_mut("transcript_json")
             && instruction.entries
@@ -158,72 +130,95 @@ impl Driver<'_> {
             *transcript += &format!(",\"entries\":[{}]}}", self.state.kept.join(","));
         }
         if let Some(place) = instruction.request {
-            let id = self.state.requests.get(place).map(|request| request.id.as_str());
-            arguments.insert("request_id".to_owned(), id.into());
-            let answer = self.state.answers.get(&place).cloned();
-            arguments.entry("answer").or_insert(answer.into());
+            let id = self.state.requests.get(place).map(|request| &request.id);
+            arguments.insert("request_id".to_owned(), json!(id));
+            arguments.entry("answer").or_insert(json!(self.state.answers.get(&place)));
         }
         let repeats_max = if instruction.once { 0 } else { CONFLICT_RETRIES_MAX };
         let result = self.lcm.call_value(&instruction.call, &arguments.into(), repeats_max)?;
-        if let (true, Some(text)) = (instruction.keep, result.as_str()) {
+        if let (true, Some(list)) = (instruction.keep, result.as_str()) {
             if instruction.messages.is_some_and(|range| range.index_first == 0) {
                 self.state.kept.clear();
             }
-            self.state.kept.push(text.trim_start_matches('[').trim_end_matches(']').to_owned());
+            self.state.kept.push(list.trim_matches(['[', ']']).to_owned());
         }
         if let Some(requests) = result.get("requests") {
             self.state.requests = read_requests(requests)?;
         }
         if let Some(next) = result.get("next").filter(|next| !next.is_null()) {
-            let place = instruction.request.and_then(|place| self.state.requests.get_mut(place));
+            let place = instruction.request.and_then(|at| self.state.requests.get_mut(at));
             place.into_iter().zip(read_requests(&json!([next]))?).for_each(|(at, new)| *at = new);
         }
         Ok(json!({ "result": result }))
     }
 
-    /// Uploads the messages of a range that are too large for a call; `failed` names the message
-    /// of a failed upload.
-    fn stage_messages(
-        &mut self,
-        instruction: &mut Instruction,
-        failed: &mut Option<usize>,
-    ) -> std::result::Result<Value, Failure> {
-        let mut staged = 0;
-        for (index, text) in self.messages.list_texts(instruction.range) {
-            if text.len() <= instruction.range.bytes_max
-                || self.messages.uploads.contains_key(&index)
-            {
-                continue;
+    /// Returns the messages of one call: as many as fit, at least one unless the range is empty.
+    fn select_messages(&self, range: TaskRange) -> Vec<&str> {
+        let mut bytes = 0_usize;
+        let fits = |&(index, text): &(usize, &String)| {
+            bytes = bytes.saturating_add(text.len());
+            index == range.index_first || bytes <= range.bytes_max
+        };
+        let texts = self.parts.messages.iter().enumerate().skip(range.index_first);
+        let texts = texts.take(range.count).take_while(fits);
+        texts.map(|(index, text)| self.state.uploads.get(&index).unwrap_or(text).as_str()).collect()
+    }
+
+    /// Uploads the messages of a range that are too large for a call.
+    fn stage_messages(&mut self, instruction: &mut Instruction) -> CallResult<Value> {
+        let (range, before) = (instruction.range, self.state.uploads.len());
+        let texts = self.parts.messages.iter().enumerate().skip(range.index_first);
+        for (index, text) in texts.take(range.count) {
+            if text.len() > range.bytes_max && !self.state.uploads.contains_key(&index) {
+                // The event of a failure names the message.
+                instruction.range.index_first = index;
+                let reference = self.upload(text, instruction)?;
+                self.state.uploads.insert(index, reference);
             }
-            *failed = Some(index);
-            let (arguments, most) = (instruction.arguments.clone(), instruction.piece_bytes_max);
-            let reference = self.lcm.upload(text, arguments, most, self.parts.cancel)?;
-            self.messages.uploads.insert(index, reference);
-            staged += 1;
         }
-        Ok(json!({ "staged": staged }))
+        Ok(json!({ "staged": self.state.uploads.len().saturating_sub(before) }))
+    }
+
+    /// Uploads a text in pieces that end between characters; returns the reference to the upload.
+    fn upload(&self, text: &str, instruction: &Instruction) -> CallResult<String> {
+        let (upload, mut arguments) = (sha256_hex(text.as_bytes()), instruction.arguments.clone());
+        let extra = json!({"bytes": text.len(), "family": arguments.remove("family")}).to_string();
+        let mut offset = 0;
+        while offset < text.len() {
+            self.parts.cancel.check()?;
+            let end = text.floor_char_boundary(offset.saturating_add(instruction.piece_bytes_max));
+            let piece = json!({"upload": upload, "extra_json": extra, "offset": offset,
+                "text": text.get(offset..end)});
+            let piece = json::merge(arguments.clone().into(), piece);
+            let next = self.lcm.call_value("ingest.stage", &piece, CONFLICT_RETRIES_MAX)?;
+            // An earlier attempt may have uploaded more.
+            match next.as_u64().and_then(|next| usize::try_from(next).ok()) {
+                Some(next) if next > offset => offset = next,
+                _ => return Err(Error::internal("an upload does not advance").into()),
+            }
+        }
+        Ok(format!("@upload {upload}"))
     }
 
     /// Lets the model complete requests, all at the same time.
-    fn complete_requests(&mut self, instruction: &Instruction) -> Result<Value> {
-        let (start, count) = (instruction.range.index_first, instruction.range.count);
+    fn complete_requests(&mut self, range: TaskRange) -> Result<Value> {
+        let end = range.index_first.saturating_add(range.count);
         let missing = || Error::internal("`drive.step` asks for unknown requests");
-        let requests =
-            self.state.requests.get(start..start.saturating_add(count)).ok_or_else(missing)?;
-        let answers = complete_all(self.lcm.model(), requests, self.parts.cancel);
-        let answers: Vec<Value> = answers.iter().map(completion_result).collect();
-        // The component needs no text to decide what to apply.
+        let requests = self.state.requests.get(range.index_first..end).ok_or_else(missing)?;
         let model = self.lcm.model();
-        let event = |(answer, request): (&Value, &CompletionRequest)| match answer.get("done") {
-            Some(done) if done["model"] == OFFLINE_MODEL && !model.is_offline(request.purpose) => {
-                json!({"done": true, "asked": 1, "stand_in": true})
-            }
-            Some(_) => json!({"done": true, "asked": 1}),
-            None => answer.clone(),
-        };
-        let events: Vec<Value> = answers.iter().zip(requests).map(event).collect();
-        self.state.answers.extend((start..).zip(answers));
-        Ok(json!({ "answers": events }))
+        let answers = complete_all(model, requests, self.parts.cancel);
+        let mut states = Vec::new();
+        for (place, (request, answer)) in (range.index_first..).zip(requests.iter().zip(&answers)) {
+            // The component needs no text to decide what to apply.
+            states.push(match answer {
+                CompletionResult::Done(done) => {
+                    json!({"done": true, "stand_in": stands_in(model, request, done)})
+                }
+                CompletionResult::Failed(_) => completion_result(answer),
+            });
+            self.state.answers.insert(place, completion_result(answer));
+        }
+        Ok(json!({ "answers": states }))
     }
 }
 
@@ -231,6 +226,8 @@ impl TaskState {
     /// Returns the report: the result of the task with its passes and warnings. If the result has
     /// the object `compacted`, the passes and warnings are members of that object.
     fn into_report<T: DeserializeOwned>(mut self) -> Result<T> {
+        let mut seen = BTreeSet::new();
+        self.warnings.retain(|warning| seen.insert(warning.clone()));
         let report = match self.result.get_mut("compacted") {
             Some(Value::Object(compacted)) => compacted,
             _ => &mut self.result,

@@ -182,6 +182,21 @@ fn nothing_is_stored_when_a_later_message_is_none() {
 }
 
 #[test]
+fn a_refused_upload_names_its_message() {
+    let lcm = open(Memory::new());
+    let mut messages = transcript(5, 5);
+    for (place, bytes) in [(1, 600_000), (3, 33 << 20)] {
+        let large = serde_json::json!({"role": "user", "content": "x".repeat(bytes)});
+        messages[place] = large.to_string();
+    }
+    let options = IngestOptions::new(Dialect::Lcm, NOW);
+    let failure =
+        lcm.ingest("c", &messages, &options, &Cancel::default(), &mut |_| ()).unwrap_err();
+    assert_eq!((failure.index, failure.error.code), (Some(3), Code::LimitExceeded));
+    assert!(stored(&lcm).is_empty());
+}
+
+#[test]
 fn ingest_stops_between_calls_and_goes_on_later() {
     let lcm = open(Memory::new());
     let messages = transcript(300, 5);

@@ -14,9 +14,9 @@ from typing import Any
 
 from .completions import Answered
 from .errors import LcmError
-from .flows import Call, Fields, Flow, Pause, Together, is_stop, told
+from .flows import Call, Fields, Flow, Pause, is_stop, told
 from .models import Asking
-from .models_asking import ask
+from .models_asking import ask_all
 from .refusal import task_error, task_result
 from .results import CompactionPass, CompletionRequest
 from .texts import byte_length, piece, to_json, upload_id
@@ -34,8 +34,7 @@ class Outcome:
         """Keeps what an instruction reports of the task."""
         if "pass" in instruction:
             self.passes.append(instruction["pass"])
-        warnings = self.warnings + instruction.get("warnings", [])
-        self.warnings = list(dict.fromkeys(warnings))
+        self.warnings = list(dict.fromkeys(self.warnings + instruction.get("warnings", [])))
         self.result |= instruction.get("note", {}) | instruction.get("result", {})
 
 
@@ -115,13 +114,7 @@ class _Driver:
         """Lets the models complete requests; returns the states of the answers."""
         assert self.asking is not None
         start, count = instruction["index_first"], instruction["count"]
-        flows = [ask(self.asking, one) for one in self.requests[start : start + count]]
-        if self.asking.together:
-            answers = yield Together(flows)
-        else:
-            answers = []
-            for flow in flows:
-                answers.append((yield from flow))
+        answers = yield from ask_all(self.asking, self.requests[start : start + count])
         events = []
         for index, (answer, asked) in enumerate(answers, start):
             self.answers[index] = answer
@@ -143,9 +136,8 @@ def drive(
     """
     driver, outcome = _Driver(texts or [], asking), Outcome()
     if texts is not None:
-        sizes = driver.sizes
-        task = task | {"count": len(sizes), "bytes": sum(sizes)}
-        task["bytes_longest"] = max(sizes, default=0)
+        count, longest = len(texts), max(driver.sizes, default=0)
+        task = task | {"count": count, "bytes": sum(driver.sizes), "bytes_longest": longest}
     begin = {"task_json": to_json(task), "now": now()}
     instruction = yield from told("drive.begin", begin)
     stop: BaseException | None = None

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable
-from typing import Any, cast
+from collections.abc import Callable, Mapping
+from typing import cast
 
 from .errors import LcmError
 from .results import StoreEvent
@@ -31,7 +31,7 @@ class Events:
         self._listener = listener
         self._is_reported = False
 
-    def emit(self, event: dict[str, Any]) -> None:
+    def emit(self, event: Mapping[str, object]) -> None:
         """Hands an event to the listener; its first exception is logged."""
         if self._listener is None:
             return
@@ -42,8 +42,8 @@ class Events:
                 self._is_reported = True
                 _LOG.warning("on_event failed, which stops nothing", exc_info=True)
 
-    def repeated(self, name: str, arguments: dict[str, Any], attempt: int) -> None:
+    def repeated(self, name: str, arguments: Mapping[str, object], attempt: int) -> None:
         """Emits the event of a call that is repeated after a conflict."""
         conversation = arguments.get("conversation") or ""
         event = {"kind": "conflict-repeated", "conversation": conversation}
-        self.emit(event | {"call": name, "attempt": attempt})
+        self.emit({**event, "call": name, "attempt": attempt})

@@ -7,7 +7,7 @@ from itertools import product
 
 from . import completions
 from .completions import Answered
-from .flows import Call, Complete, Fields, Flow, Pause, Tell
+from .flows import Call, Complete, Fields, Flow, Pause, Tell, Together
 from .models import Asking
 from .results import CompletionRequest
 
@@ -75,3 +75,17 @@ def ask(
             yield Pause(pause if left is None else min(pause, left))
     # The engine rejects a faulty answer by its rules.
     return faulty or answer, asked
+
+
+def ask_all(
+    asking: Asking, requests: list[CompletionRequest]
+) -> Flow[list[tuple[Answered, int]]]:
+    """Asks for every request as `ask` does; returns what `ask` returns, in the same order."""
+    flows = [ask(asking, request) for request in requests]
+    answers: list[tuple[Answered, int]] = []
+    if asking.together:
+        answers = yield Together(flows)
+    else:
+        for flow in flows:
+            answers.append((yield from flow))
+    return answers
