@@ -7,11 +7,11 @@ use crate::{
     clock::{Cancel, Clock},
     compaction::{CompactOptions, CompactReport, Pass},
     drive::{Instruction, Parts},
-    error::{Code, Result},
+    error::Result,
     ingest::{IngestOptions, IngestReport, IngestResult},
     lcm::Lcm,
-    shapes::{DeletionResult, TurnResult},
-    turn::{MaintainReport, TurnOptions, TurnReport},
+    shapes::DeletionResult,
+    turn::MaintainReport,
 };
 
 impl Lcm {
@@ -54,53 +54,6 @@ impl Lcm {
         let task = options.build_task("append", conversation, messages);
         let parts = Parts { clock: options.clock, cancel, messages, on_instruction: &mut |_| () };
         self.drive(&task, parts)
-    }
-
-    /// Takes one turn: stores the newest messages of the conversation, skips stored ones, and
-    /// compacts when compaction is due, now or in [`Lcm::maintain`].
-    ///
-    /// The messages are stored whatever the model does.
-    ///
-    /// # Errors
-    ///
-    /// Errors of [`Lcm::ingest`] and of the component; `cancelled`: stored messages stay.
-    pub fn turn(
-        &self,
-        conversation: &str,
-        messages: &[String],
-        options: &TurnOptions,
-        cancel: &Cancel,
-    ) -> IngestResult<TurnReport> {
-        let TurnOptions { ingest, compact, .. } = options;
-        // Options that `evaluate` refuses are refused before anything is stored.
-        let (asked, now) = (compact.plan_of_new(), compact.clock.now_ms());
-        self.evaluate(conversation, compact.budget, &asked, now)?;
-        let mut report =
-            TurnReport::new(self.append_end(conversation, messages, ingest, cancel)?);
-        match self.compact_appended(conversation, options, cancel, &mut report.deferred) {
-            Err(error) if error.code == Code::Cancelled => return Err(error.into()),
-            ended => report.take_compaction(ended),
-        }
-        Ok(report)
-    }
-
-    /// Compacts after the append of a turn if the component decides so; sets `deferred`.
-    fn compact_appended(
-        &self,
-        conversation: &str,
-        options: &TurnOptions,
-        cancel: &Cancel,
-        deferred: &mut bool,
-    ) -> Result<Option<CompactReport>> {
-        let clock = options.compact.clock;
-        let task = options.build_task(conversation);
-        let decided: TurnResult = self.drive_passes(&task, clock, cancel, &mut |_| ())?;
-        *deferred = decided.deferred;
-        if !decided.compact {
-            return Ok(None);
-        }
-        let task = options.compact.build_turn_task(conversation);
-        self.drive_passes(&task, clock, cancel, &mut |_| ()).map(Some)
     }
 
     /// Compacts until nothing is due or the component stops for another reason, which the report
@@ -189,7 +142,7 @@ impl Lcm {
     }
 
     /// Carries out a task without messages. `progress` receives each summary.
-    fn drive_passes<T: DeserializeOwned>(
+    pub(crate) fn drive_passes<T: DeserializeOwned>(
         &self,
         task: &Value,
         clock: Clock,

@@ -10,7 +10,7 @@ use crate::{Finding, assert_none};
 const EQUAL_LINES_MAX: usize = 30;
 
 /// Most lines of driving code of each host.
-const DRIVING_LINES_MAX: [(&str, usize); 3] = [("Rust", 200), ("Node", 200), ("Python", 200)];
+const DRIVING_LINES_MAX: [(&str, usize); 3] = [("Rust", 246), ("Node", 200), ("Python", 200)];
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")

@@ -4,6 +4,7 @@
 //! `wit/drive.wit` describes the instructions; the host decides nothing.
 
 mod instruction;
+mod turn;
 
 use std::collections::{BTreeMap, BTreeSet};
 
