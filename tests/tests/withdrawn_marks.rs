@@ -23,16 +23,16 @@ use lcm_core::{
 use lcm_testing::{ModelStore, offline, simulation::random::Random, transcripts::export_lines};
 use lcm_text::types::{
     api::{
-        AppendMode, AppendOptions, AssembleOptions, CompactionOptions, Dialect, ToolOutcome,
-        ToolRequest, ToolScope,
+        AppendMode, AppendOptions, AssembleOptions, CompactionMode, CompactionOptions, Dialect,
+        ToolOutcome, ToolRequest, ToolScope,
     },
     model::{Completion, CompletionResult, Finish},
 };
 use serde_json::{Value, json};
 
 const CHATS: [&str; 2] = ["chat", "side"];
-const LIVES: u64 = 60;
-const ACTS: u64 = 12;
+const LIVES: u64 = 40;
+const ACTS: u64 = 24;
 /// A word of every message.
 const WORD: &str = "heron";
 /// The words of tools for the marks.
@@ -93,9 +93,15 @@ struct Life {
 
 impl Life {
     fn new(seed: u64) -> Self {
+        // Most messages are summarised, so that summaries of withdrawn messages exist.
+        let config = json!({"fresh_tail_messages_max": 2, "leaf_chunk_tokens_max": 40,
+            "leaf_tokens_target": 16, "condensed_tokens_target": 16,
+            "summary_prefix_tokens_target": 30});
+        let mut engine = Engine::new();
+        engine.configure(&config.to_string()).expect("a configuration");
         Self {
             random: Random::new(seed),
-            engine: Engine::new(),
+            engine,
             store: ModelStore::new(),
             now: 1_700_000_000_000,
             said: 0,
@@ -135,7 +141,7 @@ impl Life {
 
     fn perform_act(&mut self, which: usize) {
         let length = self.chats[which].list.len();
-        let action = if length < 4 { 0 } else { self.random.between(0, 8) };
+        let action = if length < 8 { 0 } else { self.random.between(0, 8) };
         let before = self.chats[which].list.clone();
         match action {
             // An earlier question is edited.
@@ -156,11 +162,19 @@ impl Life {
                 self.chats[which].list.pop();
                 return;
             }
-            5 => {
-                let options = CompactionOptions { force: true, ..CompactionOptions::default() };
+            5 | 7 => {
+                let options = CompactionOptions {
+                    mode: CompactionMode::Sweep,
+                    force: true,
+                    target: Some(self.random.between(1, 120) as u32),
+                    requests_max: 1,
+                    ..CompactionOptions::default()
+                };
                 let target = (CHATS[which], 4_000);
                 let engine = (&mut self.engine, &mut self.store);
-                offline::compact(engine, target, options, self.now, &mut |_| ());
+                let mut made = 0;
+                offline::compact(engine, target, options, self.now, &mut |_| made += 1);
+                *self.seen.entry("summaries".into()).or_default() += made;
                 self.chats[which].is_changed = true;
                 return;
             }
@@ -244,6 +258,20 @@ impl Life {
         for reason in marks.values() {
             *self.seen.entry((*reason).to_owned()).or_default() += 1;
         }
+        let messages = marks.clone();
+        for which in 0..CHATS.len() {
+            // Messages of one conversation have ids that differ in the seq alone.
+            let first = &ids.iter().find(|(of, _)| *of == which).unwrap().1;
+            let of_chat = |id: &str| id[..id.len() - 10] == first[..first.len() - 10];
+            let mut messages = messages.clone();
+            messages.retain(|id, _| of_chat(id));
+            for id in self.list_summaries(which, is_withdrawn) {
+                let mark = self.describe_summary(which, &id, &messages, is_withdrawn);
+                marks.extend(mark.map(|mark| (id, mark)));
+            }
+        }
+        let summaries = marks.len() - messages.len();
+        *self.seen.entry("of summaries".into()).or_default() += summaries as u64;
         for which in 0..CHATS.len() {
             self.check_searches(which, &marks, is_withdrawn);
             self.check_questions(which, &marks, is_withdrawn);
@@ -306,7 +334,8 @@ impl Life {
                 }
             }
             let stored = found["total"].as_u64().unwrap();
-            assert!(stored >= marks.len() as u64, "what is withdrawn is found");
+            let messages = marks.keys().filter(|id| id.starts_with("msg_")).count();
+            assert!(stored >= messages as u64, "what is withdrawn is found");
         }
     }
 
@@ -330,24 +359,56 @@ impl Life {
         );
     }
 
-    /// Messages below summaries.
-    fn check_sources(&mut self, which: usize, marks: &Marks, is_withdrawn: bool) {
+    fn list_summaries(&mut self, which: usize, is_withdrawn: bool) -> Vec<String> {
         let listed = self.read(is_withdrawn, |engine, store, _| {
             engine.listing(store, "summaries", Some(CHATS[which]), None, 1 << 20)
         });
         let listed: Value = serde_json::from_str(&listed).unwrap();
-        for summary in listed["items"].as_array().unwrap() {
-            let id = summary["id"].as_str().unwrap();
+        let items = listed["items"].as_array().unwrap();
+        items.iter().map(|summary| summary["id"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// What is below summaries.
+    fn check_sources(&mut self, which: usize, marks: &Marks, is_withdrawn: bool) {
+        for id in self.list_summaries(which, is_withdrawn) {
             let expanded = self.read(is_withdrawn, |engine, store, now| {
                 let options = json!({"include_messages": true}).to_string();
-                engine.expand(store, CHATS[which], id, &options, None, now)
+                engine.expand(store, CHATS[which], &id, &options, None, now)
             });
             let expanded: Value = serde_json::from_str(&expanded).unwrap();
-            for row in expanded["messages"].as_array().unwrap() {
-                let id = row["id"].as_str().unwrap();
-                assert_eq!(row["withdrawn"].as_str(), marks.get(id).copied(), "{row}");
+            for row in ["messages", "summaries"].iter().flat_map(|rows| expanded[rows].as_array()) {
+                for row in row {
+                    let id = row["id"].as_str().unwrap();
+                    assert_eq!(row["withdrawn"].as_str(), marks.get(id).copied(), "{row}");
+                }
             }
         }
+    }
+
+    /// Describes a summary, and returns its mark: a summary of only withdrawn messages has that of
+    /// its first message.
+    fn describe_summary(
+        &mut self,
+        which: usize,
+        id: &str,
+        marks: &Marks,
+        is_withdrawn: bool,
+    ) -> Option<&'static str> {
+        let described = self.read(is_withdrawn, |engine, store, now| {
+            engine.describe(store, CHATS[which], id, "{}", None, now)
+        });
+        let described: Value = serde_json::from_str(&described).unwrap();
+        let seq_of = |id: &str| u64::from_str_radix(&id[id.len() - 10..], 16).unwrap();
+        let ids = described["message_ids"].as_array().unwrap();
+        let mut seqs: Vec<u64> = ids.iter().map(|id| seq_of(id.as_str().unwrap())).collect();
+        let ends = ["seq_first", "seq_last"].map(|key| described[key].as_u64().unwrap());
+        if described["depth"] != 0 {
+            seqs = (ends[0]..=ends[1]).collect();
+        }
+        let find = |seq: &u64| marks.iter().find(|(id, _)| seq_of(id) == *seq).map(|it| *it.1);
+        let mark = find(&ends[0]).filter(|_| seqs.iter().all(|seq| find(seq).is_some()));
+        assert_eq!(described["withdrawn"].as_str(), mark, "{described}");
+        mark
     }
 
     fn check_questions(&mut self, which: usize, marks: &Marks, is_withdrawn: bool) {
@@ -404,6 +465,11 @@ impl Life {
             ("lcm_expand_query", json!({"prompt": format!("Which {WORD} flew away?")})),
         ];
         calls.extend(ids.iter().map(|(_, id)| ("lcm_describe", json!({ "id": id }))));
+        for id in self.list_summaries(which, is_withdrawn) {
+            calls.push(("lcm_describe", json!({ "id": id })));
+            calls.push(("lcm_expand", json!({"summaryIds": [id], "includeMessages": true})));
+            calls.push(("lcm_expand", json!({"summaryIds": [id]})));
+        }
         for (name, arguments) in calls {
             let arguments_json = arguments.to_string();
             let scope = ToolScope::Conversation;
@@ -429,10 +495,17 @@ impl Life {
     }
 }
 
-/// Each id of a line of a tool is followed by the words of its mark.
+/// Each id of a line of a tool is followed by the words of its mark: ids of messages, and the id of
+/// a summary with which a line begins.
 fn check_text(text: &str, marks: &Marks) {
     for line in text.lines().filter(|line| !line.starts_with("Next: ")) {
-        let ids: Vec<usize> = line.match_indices("msg_").map(|(at, _)| at).collect();
+        let mut ids: Vec<usize> = line.match_indices("msg_").map(|(at, _)| at).collect();
+        let is_text = line.starts_with("- sum_") && line.contains(", messages ");
+        if line.starts_with("Summary sum_") || is_text {
+            ids = Vec::from_iter(line.find("sum_"));
+        } else if line.starts_with("Made from") || line.starts_with("Left out") {
+            continue;
+        }
         for (number, at) in ids.iter().enumerate() {
             let id = &line[*at..line.len().min(at + 20)];
             // A line of citations names several ids, each with its own words.
@@ -472,4 +545,5 @@ fn every_withdrawn_message_is_marked_and_no_other() {
         life.seen.into_iter().for_each(|(reason, count)| *seen.entry(reason).or_default() += count);
     }
     assert!(NOTES.iter().all(|(reason, _)| seen.get(*reason) > Some(&1_000)), "{seen:?}");
+    assert!(seen.get("of summaries") > Some(&20), "{seen:?}");
 }

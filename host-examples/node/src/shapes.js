@@ -165,11 +165,11 @@ export const SHAPES = {
     ["tokens", "tokens"], ["sourceTokens", "source_tokens"], ["messageTokens", "message_tokens"],
     ["sourceIds", "source_ids"], ["derivedIds", "derived_ids"], ["provisional", "provisional"],
     ["replacedBy", "replaced_by"], ["replaces", "replaces"], ["messageIds", "message_ids"],
-    ["fileIds", "file_ids"], ["findings", "findings"], ["trust", "trust"], ["model", "model"],
-    ["finish", "finish"], ["capped", "capped"], ["promptVersion", "prompt_version"],
-    ["descendantCount", "descendant_count"], ["descendantTokens", "descendant_tokens"],
-    ["subtree", "subtree", "ReadCost"], ["subtreeComplete", "subtree_complete"],
-    ["grant", "grant", "GrantCharge"],
+    ["fileIds", "file_ids"], ["findings", "findings"], ["trust", "trust"],
+    ["withdrawn", "withdrawn"], ["model", "model"], ["finish", "finish"], ["capped", "capped"],
+    ["promptVersion", "prompt_version"], ["descendantCount", "descendant_count"],
+    ["descendantTokens", "descendant_tokens"], ["subtree", "subtree", "ReadCost"],
+    ["subtreeComplete", "subtree_complete"], ["grant", "grant", "GrantCharge"],
   ],
   MessageDescription: [
     ["id", "id"], ["kind", "kind"], ["seq", "seq"], ["role", "role"], ["createdAt", "created_at"],
@@ -209,7 +209,7 @@ export const SHAPES = {
   ],
   ExpandedSummary: [
     ["id", "id"], ["kind", "kind"], ["depth", "depth"], ["seqFirst", "seq_first"],
-    ["seqLast", "seq_last"], ["text", "text"], ["tokens", "tokens"],
+    ["seqLast", "seq_last"], ["text", "text"], ["tokens", "tokens"], ["withdrawn", "withdrawn"],
   ],
   StoredMessage: [
     ["id", "id"], ["kind", "kind"], ["seq", "seq"], ["role", "role"], ["createdAt", "created_at"],

@@ -303,6 +303,8 @@ export interface SummaryDescription {
   findings: string[];
   /** Least trust of the messages that the summary covers. */
   trust: Trust;
+  /** Why the messages of the summary are withdrawn; absent: one of them stands. */
+  withdrawn?: Withdrawal;
   /** Name of the model that wrote the summary. */
   model: string;
   /** Reason for which the model stopped writing; null: unknown. */
@@ -503,6 +505,8 @@ export interface ExpandedSummary {
   text: string;
   /** Estimated tokens of the text. */
   tokens: number;
+  /** Why the messages of the summary are withdrawn; absent: one of them stands. */
+  withdrawn?: Withdrawal;
 }
 
 /** A message as it is stored, in an expansion or a list. */

@@ -208,7 +208,7 @@ fn describe_summary(
 ) -> String {
     let capped = if fields.take_flag("capped") { ", cut to its limit" } else { "" };
     out.push_str(&format!(
-        "Summary {id}: {}, depth {}, level {}{capped}, {}; messages {} to {}, {} to {}\n",
+        "Summary {id}: {}, depth {}, level {}{capped}, {}; messages {} to {}, {} to {}{}\n",
         fields.take_text("kind"),
         fields.take_u64("depth"),
         fields.take_text("level"),
@@ -217,6 +217,7 @@ fn describe_summary(
         fields.take_u64("seq_last"),
         fields.take_text("earliest_at"),
         fields.take_text("latest_at"),
+        withdrawn_mark::take_note(fields),
     ));
     let derived = fields.take_texts("derived_ids");
     if !derived.is_empty() {

@@ -214,7 +214,8 @@ fn read_root(
 fn format_summary_line(fields: &mut JsonFields<'_>, note: &str) -> (String, u64) {
     let depth = fields.take_u64("depth");
     let (first, last) = (fields.take_u64("seq_first"), fields.take_u64("seq_last"));
-    (format!("{note}depth {depth}, messages {first} to {last}"), first)
+    let mark = withdrawn_mark::take_note(fields);
+    (format!("{note}depth {depth}, messages {first} to {last}{mark}"), first)
 }
 
 /// Adds the lines of a summary and of the entries below it, in the order of the conversation.

@@ -95,8 +95,9 @@ pub(crate) fn describe_uncharged(
         lookup,
         &|session, call| match read_scope::resolve_id(call.keys, id)? {
             ResolvedId::Summary(id) => {
-                LoadedHead::open_existing(session, call)?;
-                describe_summary(session, call, id, within)
+                let loaded = LoadedHead::open_existing(session, call)?;
+                let history = MessageHistory::new(call, &loaded.head);
+                describe_summary(session, &history, (call, id), within)
             }
             ResolvedId::Message(seq) => describe_message(session, call, seq, within),
             ResolvedId::System(id) => describe_system(session, call, id, within),
@@ -110,8 +111,8 @@ pub(crate) fn describe_uncharged(
 /// Describes a summary.
 fn describe_summary(
     session: &mut StoreSession<'_>,
-    call: Call<'_>,
-    id: [u8; 8],
+    history: &MessageHistory<'_>,
+    (call, id): (Call<'_>, [u8; 8]),
     within: ReadLimits<'_>,
 ) -> Result<RecallAnswer> {
     let keys = call.keys;
@@ -176,6 +177,7 @@ fn describe_summary(
     w.add_text("text", text);
     w.add_number("tokens", record.tokens.into());
     w.add_text("trust", record.trust.as_str());
+    withdrawn_mark::add_summary_mark(session, history, &record, &mut w)?;
     Ok(RecallAnswer::new(w, tokens))
 }
 

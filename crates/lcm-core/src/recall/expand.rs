@@ -256,7 +256,7 @@ impl ExpandWalk {
         let mut stack = alloc::vec![(root, 0u32)];
         let mut first = true;
         while let Some((record, level)) = stack.pop() {
-            if !first && !self.list_summary(&record) {
+            if !first && !self.list_summary(session, history, &record)? {
                 return Ok(());
             }
             first = false;
@@ -309,24 +309,29 @@ impl ExpandWalk {
 
     /// Lists a summary, unless the walk skips the summary; `false`: the summary does not fit, and
     /// the walk has ended.
-    fn list_summary(&mut self, record: &Summary) -> bool {
+    fn list_summary(
+        &mut self,
+        session: &mut StoreSession<'_>,
+        history: &MessageHistory<'_>,
+        record: &Summary,
+    ) -> Result<bool> {
         if self.seen < self.skip {
             self.seen += 1;
-            return true;
+            return Ok(true);
         }
         let id = summary::format_summary_id(record.id());
         if let Some(behind) = &self.options.resume_after_id {
             if *behind == id {
                 self.last_id = self.options.resume_after_id.take();
             }
-            return true;
+            return Ok(true);
         }
         if self.options.shown_ids.contains(&id) {
             self.last_id = Some(id);
-            return true;
+            return Ok(true);
         }
         if !self.take_entry(&id, record.tokens, &record.text) {
-            return false;
+            return Ok(false);
         }
         let mut row = JsonWriter::new_object();
         row.add_number("depth", record.depth.into());
@@ -336,8 +341,9 @@ impl ExpandWalk {
         row.add_number("seq_last", record.seq_last);
         row.add_text("text", &record.text);
         row.add_number("tokens", record.tokens.into());
+        withdrawn_mark::add_summary_mark(session, history, record, &mut row)?;
         self.summaries.push_object(row);
-        true
+        Ok(true)
     }
 
     /// Lists the messages of a range until one does not fit, without those that the walk skips.

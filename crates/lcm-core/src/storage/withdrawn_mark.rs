@@ -174,6 +174,24 @@ pub(crate) fn add_mark(
     Ok(())
 }
 
+/// Adds the mark of a summary to a row of an answer, as its last member; a summary with a message of
+/// the line has no such member.
+///
+/// # Errors
+///
+/// Those of [`read_withdrawals`].
+pub(crate) fn add_summary_mark(
+    session: &mut StoreSession<'_>,
+    history: &MessageHistory<'_>,
+    record: &Summary,
+    row: &mut JsonWriter,
+) -> Result<()> {
+    if let Some(mark) = find_summary_mark(session, history, record)? {
+        row.add_text(WITHDRAWN, mark.as_str());
+    }
+    Ok(())
+}
+
 /// Counts the other forms and the set-aside messages of a conversation, as JSON.
 ///
 /// # Errors

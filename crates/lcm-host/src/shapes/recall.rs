@@ -447,6 +447,9 @@ pub struct SummaryDescription {
     pub findings: Vec<String>,
     /// Least trust of the messages that the summary covers.
     pub trust: Trust,
+    /// Why the messages of the summary are withdrawn; absent: one of them stands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub withdrawn: Option<Withdrawal>,
     /// Name of the model that wrote the summary.
     pub model: String,
     /// Reason for which the model stopped writing; null: unknown.
@@ -692,6 +695,9 @@ pub struct ExpandedSummary {
     pub text: String,
     /// Estimated tokens of the text.
     pub tokens: u32,
+    /// Why the messages of the summary are withdrawn; absent: one of them stands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub withdrawn: Option<Withdrawal>,
 }
 
 /// A message as it is stored, in an expansion or a list.

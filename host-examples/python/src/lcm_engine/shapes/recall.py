@@ -318,6 +318,8 @@ class SummaryDescription(TypedDict):
     """What the verifier found in the text; empty: nothing."""
     trust: Trust
     """Least trust of the messages that the summary covers."""
+    withdrawn: NotRequired[Withdrawal]
+    """Why the messages of the summary are withdrawn; absent: one of them stands."""
     model: str
     """Name of the model that wrote the summary."""
     finish: Finish | None
@@ -526,6 +528,8 @@ class ExpandedSummary(TypedDict):
     """Text of the summary."""
     tokens: int
     """Estimated tokens of the text."""
+    withdrawn: NotRequired[Withdrawal]
+    """Why the messages of the summary are withdrawn; absent: one of them stands."""
 
 
 class StoredMessage(TypedDict):
