@@ -157,9 +157,7 @@ impl LineUpdate {
             if change.ends_doubt {
                 withdrawals.branches.clear();
             }
-            for (seq_first, seq_last) in &change.restored {
-                withdrawals.restore_range(*seq_first, *seq_last);
-            }
+            withdrawals.restore_ranges(&change.restored);
             withdrawals.split_restored(&change.restored, head.messages);
             replacement = change_items(session, &history, &unfolded.items, change)?;
             unfolded.items.clear();

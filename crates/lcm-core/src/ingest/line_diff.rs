@@ -457,9 +457,11 @@ impl LineComparison<'_, '_> {
         position: u64,
     ) -> Result<AlignedRun> {
         let run = self.match_from(session, start + 1, position + 1)?;
-        let stored = match run.anchors {
-            0 => Vec::new(),
-            _ => self.line.read_stored(session, &[self.line.seq_at(position)])?,
+        let equal = self.entries.iter().skip(start + 1).take(run.length);
+        // Tools are polled after another question as well.
+        let stored = match equal.into_iter().any(AlignableEntry::is_strong_anchor) {
+            false => Vec::new(),
+            true => self.line.read_stored(session, &[self.line.seq_at(position)])?,
         };
         let is_form = self.entries.get(start).zip(stored.first());
         let is_form =

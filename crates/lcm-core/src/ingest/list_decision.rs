@@ -32,6 +32,9 @@ use super::{
 const SHORT_BEGINNING: &str = "branch-in-doubt: the list begins like the stored messages, but the \
                                common beginning is short; all of the list is stored after them";
 
+/// Most last stored entries that may be the beginning of a set-aside branch instead.
+const SAID_AGAIN_MAX: usize = 4;
+
 /// What becomes of an entry.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum EntryOutcome {
@@ -500,7 +503,13 @@ impl LineRequest<'_, '_> {
         }
         let LastStored { count, position } = placement.last;
         let fork = self.line.seq_at(position);
-        let restored = self.walk_branches(session, count, fork)?;
+        let mut restored = self.walk_branches(session, count, fork)?;
+        if restored.count == 0
+            && let Some((earlier, longer)) = self.find_longer_branch(session, last)?
+        {
+            (placement.last, restored) = (earlier, longer);
+        }
+        let count = placement.last.count;
         let returned = self.entries.iter().skip(count).take(restored.count);
         let anchors = returned.filter(|entry| entry.is_anchor()).count();
         placement.is_placed |= anchors >= INSIDE_ANCHORS_MIN;
@@ -514,6 +523,38 @@ impl LineRequest<'_, '_> {
             placement.is_placed = true;
         }
         Ok(placement)
+    }
+
+    /// Finds a set-aside branch that begins before the last stored entries, if these may be said
+    /// again, and that has more of the list. Returns also the last stored entry before it.
+    fn find_longer_branch(
+        &self,
+        session: &mut StoreSession<'_>,
+        last: LastStored,
+    ) -> Result<Option<(LastStored, RestoredMessages)>> {
+        let place_of = |count: usize| {
+            let index = count.checked_sub(1)?;
+            self.diff.positions.get(index).copied().flatten().filter(|_| index > 0)
+        };
+        let mut earlier = last;
+        for back in 1..=SAID_AGAIN_MAX {
+            let entry = self.entries.get(earlier.count.saturating_sub(1));
+            let is_weak = entry.is_some_and(|entry| !entry.is_anchor());
+            let before = place_of(earlier.count.saturating_sub(1));
+            let is_run = place_of(earlier.count) == Some(earlier.position)
+                && before.is_some_and(|before| before + 1 == earlier.position);
+            if !is_weak || !is_run || last.count == self.entries.len() {
+                break;
+            }
+            earlier = LastStored { count: earlier.count - 1, position: earlier.position - 1 };
+            let fork = self.line.seq_at(earlier.position);
+            let branch = self.walk_branches(session, earlier.count, fork)?;
+            let returned = self.entries.iter().skip(earlier.count).take(branch.count);
+            if branch.count > back && returned.into_iter().any(AlignableEntry::is_anchor) {
+                return Ok(Some((earlier, branch)));
+            }
+        }
+        Ok(None)
     }
 
     /// Returns whether the list is the beginning of the line and nothing else, and has more than

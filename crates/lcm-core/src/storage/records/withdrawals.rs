@@ -210,6 +210,27 @@ impl Withdrawals {
         self.ranges = ranges;
     }
 
+    /// Puts the messages of ascending ranges back into the line. A range that does not come back
+    /// behind the message that it followed begins a branch there.
+    pub(crate) fn restore_ranges(&mut self, restored: &[(u64, u64)]) {
+        let find_start = |(first, _): &(u64, u64)| {
+            let range = self.range_of(*first)?;
+            let WithdrawalReason::SetAside { after } = range.reason else { return None };
+            let after = if range.seq_first < *first { *first - 1 } else { after };
+            Some(BranchStart { seq: *first, after })
+        };
+        let starts: Vec<BranchStart> = restored.iter().filter_map(find_start).collect();
+        for (seq_first, seq_last) in restored {
+            self.restore_range(*seq_first, *seq_last);
+        }
+        for BranchStart { seq, after } in starts {
+            let before = self.count_through(seq - 1);
+            if before > self.count_through(after) && self.reason_of(after).is_none() {
+                self.add_branch(seq, after);
+            }
+        }
+    }
+
     /// Remembers that the message of the line after ranges that came back follows, in its list, the
     /// message before them. `messages`: number of stored messages.
     pub(crate) fn split_restored(&mut self, restored: &[(u64, u64)], messages: u64) {
