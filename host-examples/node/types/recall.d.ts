@@ -303,7 +303,7 @@ export interface SummaryDescription {
   findings: string[];
   /** Least trust of the messages that the summary covers. */
   trust: Trust;
-  /** Why the messages of the summary are withdrawn; absent: one of them stands. */
+  /** Absent: a message of the summary stands. */
   withdrawn?: Withdrawal;
   /** Name of the model that wrote the summary. */
   model: string;
@@ -505,7 +505,7 @@ export interface ExpandedSummary {
   text: string;
   /** Estimated tokens of the text. */
   tokens: number;
-  /** Why the messages of the summary are withdrawn; absent: one of them stands. */
+  /** Absent: a message of the summary stands. */
   withdrawn?: Withdrawal;
 }
 

@@ -424,19 +424,7 @@ impl LineRequest<'_, '_> {
             decision.found_by = "alignment";
         }
         let fork = self.line.seq_at(last.position);
-        let rest = decision.outcomes.iter_mut().skip(last.count);
-        rest.take(restored.count).for_each(|outcome| *outcome = EntryOutcome::Stored);
-        let known = self.list_known_forms(&restored);
-        restored.forms.extend(known);
-        sort::sort(&mut restored.forms);
-        restored.forms.dedup();
-        // These forms have no place in the line. Only whether they are stored matters, so any
-        // position will do.
-        let forms: Vec<(usize, u64)> = restored.forms.iter().map(|index| (*index, 1)).collect();
-        self.apply_forms(session, &forms, decision)?;
-        if let Some(index) = restored.grown {
-            decision.outcomes.get_mut(index).into_iter().for_each(|it| *it = EntryOutcome::New);
-        }
+        self.mark_restored(session, (last.count, &restored), decision)?;
         let hidden = self.restore_known(&mut restored);
         if hidden > 0 {
             decision.notices.push(format!(
@@ -523,6 +511,30 @@ impl LineRequest<'_, '_> {
             placement.is_placed = true;
         }
         Ok(placement)
+    }
+
+    /// Marks the entries from index `start` on that come back as stored, and those with a form that
+    /// is not stored as other forms of their messages.
+    fn mark_restored(
+        &self,
+        session: &mut StoreSession<'_>,
+        (start, restored): (usize, &RestoredMessages),
+        decision: &mut ListDecision,
+    ) -> Result<()> {
+        let rest = decision.outcomes.iter_mut().skip(start);
+        rest.take(restored.count).for_each(|outcome| *outcome = EntryOutcome::Stored);
+        let mut forms = self.list_known_forms(restored);
+        forms.extend(&restored.forms);
+        sort::sort(&mut forms);
+        forms.dedup();
+        // These forms have no place in the line. Only whether they are stored matters, so any
+        // position will do.
+        let forms: Vec<(usize, u64)> = forms.into_iter().map(|index| (index, 1)).collect();
+        self.apply_forms(session, &forms, decision)?;
+        if let Some(index) = restored.grown {
+            decision.outcomes.get_mut(index).into_iter().for_each(|it| *it = EntryOutcome::New);
+        }
+        Ok(())
     }
 
     /// Finds a set-aside branch that begins before the last stored entries, if these may be said

@@ -143,8 +143,7 @@ fn describe_summary(
     let steps_max = within.permit.map_or(u32::MAX, GrantAccess::depth_max);
     let (subtree, complete) = list_subtree(session, call, (id, &record), steps_max)?;
     let text = within.truncate_text(&record.text);
-    let tokens = tokens::estimate(text);
-    let mut w = JsonWriter::new_object();
+    let (mut w, tokens) = (JsonWriter::new_object(), tokens::estimate(text));
     w.add_flag("capped", record.capped);
     w.add_time("created_at", record.created_at);
     w.add_number("depth", record.depth.into());

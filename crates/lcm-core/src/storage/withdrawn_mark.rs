@@ -174,8 +174,8 @@ pub(crate) fn add_mark(
     Ok(())
 }
 
-/// Adds the mark of a summary to a row of an answer, as its last member; a summary with a message of
-/// the line has no such member.
+/// Adds the mark of a summary to a row of an answer, as its last member; a summary with a message
+/// of the line has no such member.
 ///
 /// # Errors
 ///

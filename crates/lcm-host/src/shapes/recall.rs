@@ -447,7 +447,7 @@ pub struct SummaryDescription {
     pub findings: Vec<String>,
     /// Least trust of the messages that the summary covers.
     pub trust: Trust,
-    /// Why the messages of the summary are withdrawn; absent: one of them stands.
+    /// Absent: a message of the summary stands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub withdrawn: Option<Withdrawal>,
     /// Name of the model that wrote the summary.
@@ -695,7 +695,7 @@ pub struct ExpandedSummary {
     pub text: String,
     /// Estimated tokens of the text.
     pub tokens: u32,
-    /// Why the messages of the summary are withdrawn; absent: one of them stands.
+    /// Absent: a message of the summary stands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub withdrawn: Option<Withdrawal>,
 }

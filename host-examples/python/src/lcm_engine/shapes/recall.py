@@ -319,7 +319,7 @@ class SummaryDescription(TypedDict):
     trust: Trust
     """Least trust of the messages that the summary covers."""
     withdrawn: NotRequired[Withdrawal]
-    """Why the messages of the summary are withdrawn; absent: one of them stands."""
+    """Absent: a message of the summary stands."""
     model: str
     """Name of the model that wrote the summary."""
     finish: Finish | None
@@ -529,7 +529,7 @@ class ExpandedSummary(TypedDict):
     tokens: int
     """Estimated tokens of the text."""
     withdrawn: NotRequired[Withdrawal]
-    """Why the messages of the summary are withdrawn; absent: one of them stands."""
+    """Absent: a message of the summary stands."""
 
 
 class StoredMessage(TypedDict):
