@@ -44,7 +44,8 @@ pub(super) fn check(
     Ok(findings)
 }
 
-/// Computes the id and the tokens of a version anew; returns a finding if one differs.
+/// Computes the id and the tokens of a version anew; returns a finding if one differs, or if a
+/// message has another role than `system`.
 fn check_version(stored: &StoredVersion, texts: &[SystemText]) -> Option<String> {
     let name = format_system_id(stored.id);
     let mut meanings = Vec::with_capacity(texts.len());
@@ -52,10 +53,12 @@ fn check_version(stored: &StoredVersion, texts: &[SystemText]) -> Option<String>
         let Ok(parsed) = message::parse(text.dialect, &text.raw) else {
             return Some(format!("`{name}` has a text that is not a message"));
         };
-        let is_counted = message.derivation_version != DERIVATION_VERSION
-            || (parsed.tokens, parsed.role) == (message.tokens, Role::System);
-        if !is_counted {
-            let (counted, tokens) = (message.tokens, parsed.tokens);
+        let is_derived_now = message.derivation_version == DERIVATION_VERSION;
+        if is_derived_now && parsed.role != Role::System {
+            return Some(format!("`{name}` has a message that is not of the role `system`"));
+        }
+        let (counted, tokens) = (message.tokens, parsed.tokens);
+        if is_derived_now && counted != tokens {
             return Some(format!("`{name}` counts {counted} tokens, its text has {tokens}"));
         }
         meanings.push(meaning::hash_parts(&text.raw, &parsed));
