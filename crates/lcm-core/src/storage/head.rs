@@ -555,7 +555,7 @@ mod tests {
         assert_eq!(acts.last().map(String::as_str), Some("system"));
     }
 
-    /// Goal: a head has at most 4 KiB. Method: every list at its bound, every number beyond any
+    /// Goal: a head has at most 5 KiB. Method: every list at its bound, every number beyond any
     /// real conversation.
     #[test]
     fn a_head_with_every_list_full_has_at_most_5_kib() {
