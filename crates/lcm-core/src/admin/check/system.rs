@@ -66,3 +66,47 @@ fn check_version(stored: &StoredVersion, texts: &[SystemText]) -> Option<String>
     let id = hash_version(meanings.iter().map(Vec::as_slice));
     (id != stored.id).then(|| format!("`{name}` has the texts of `{}`", format_system_id(id)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::{
+        pack::RawText,
+        records::system_slot::{SystemMessage, SystemVersion},
+    };
+    use lcm_text::types::api::Dialect;
+
+    /// Returns the finding about a version of one message.
+    fn finding(role: &str, more_tokens: u32) -> Option<String> {
+        let raw = format!(r#"{{"role":"{role}","content":"Answer in short sentences."}}"#);
+        let dialect = Dialect::OpenaiChat;
+        let parsed = message::parse(dialect, &raw).unwrap();
+        let meaning = meaning::hash_parts(&raw, &parsed);
+        let message = SystemMessage {
+            dialect,
+            derivation_version: DERIVATION_VERSION,
+            tokens: parsed.tokens + more_tokens,
+            shared: [0; 2],
+            raw: RawText::Inline(raw.clone()),
+        };
+        let version = SystemVersion {
+            number: 1,
+            time: 0,
+            previous: None,
+            shared: None,
+            messages: Vec::from([message]),
+        };
+        let id = hash_version([meaning.as_slice()].into_iter());
+        let text = SystemText { dialect, raw, tokens: parsed.tokens };
+        check_version(&StoredVersion { id, bytes: 0, version }, &[text])
+    }
+
+    #[test]
+    fn a_finding_names_the_role_or_the_tokens_that_differ() {
+        assert_eq!(finding("system", 0), None);
+        assert!(
+            finding("user", 0).unwrap().ends_with("has a message that is not of the role `system`")
+        );
+        assert!(finding("system", 1).unwrap().contains(" counts "));
+    }
+}
