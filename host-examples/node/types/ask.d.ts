@@ -25,7 +25,7 @@ export interface AskResult {
   citedIds: string[];
   /** Conversation of each of `citedIds`, in the same order. */
   citedConversations: string[];
-  /** Withdrawn messages, and summaries of only such messages, among `citedIds`. */
+  /** Which of `citedIds` are withdrawn. */
   withdrawnIds?: WithdrawnId[];
   /** Ids in the answer that the evidence does not contain. */
   rejectedIds: string[];
@@ -104,7 +104,7 @@ export interface PlannedEvidence {
   tokens: number;
   /** Ids of the messages and summaries to read. */
   ids: string[];
-  /** Withdrawn messages, and summaries of only such messages, among `ids`. */
+  /** Which of `ids` are withdrawn. */
   withdrawnIds?: WithdrawnId[];
   /**
    * The conversation's equal share of the evidence tokens. Tokens that the conversation before left

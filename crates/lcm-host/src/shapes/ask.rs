@@ -114,7 +114,7 @@ pub struct AskResult {
     pub cited_ids: Vec<String>,
     /// Conversation of each of `cited_ids`, in the same order.
     pub cited_conversations: Vec<String>,
-    /// Withdrawn messages, and summaries of only such messages, among `cited_ids`.
+    /// Which of `cited_ids` are withdrawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub withdrawn_ids: Option<Vec<WithdrawnId>>,
     /// Ids in the answer that the evidence does not contain.
@@ -210,7 +210,7 @@ pub struct PlannedEvidence {
     pub tokens: u32,
     /// Ids of the messages and summaries to read.
     pub ids: Vec<String>,
-    /// Withdrawn messages, and summaries of only such messages, among `ids`.
+    /// Which of `ids` are withdrawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub withdrawn_ids: Option<Vec<WithdrawnId>>,
     /// The conversation's equal share of the evidence tokens. Tokens that the conversation before

@@ -41,7 +41,7 @@ class AskResult(TypedDict):
     cited_conversations: list[str]
     """Conversation of each of `cited_ids`, in the same order."""
     withdrawn_ids: NotRequired[list[WithdrawnId]]
-    """Withdrawn messages, and summaries of only such messages, among `cited_ids`."""
+    """Which of `cited_ids` are withdrawn."""
     rejected_ids: list[str]
     """Ids in the answer that the evidence does not contain."""
     source_conversations: list[str]
@@ -121,7 +121,7 @@ class PlannedEvidence(TypedDict):
     ids: list[str]
     """Ids of the messages and summaries to read."""
     withdrawn_ids: NotRequired[list[WithdrawnId]]
-    """Withdrawn messages, and summaries of only such messages, among `ids`."""
+    """Which of `ids` are withdrawn."""
     tokens_max: int
     """The conversation's equal share of the evidence tokens. Tokens that the
     conversation before left are added, so `tokens` can exceed the share. 0: the
