@@ -679,7 +679,7 @@ fn an_expansion_stops_at_its_cap_and_says_what_comes_next() {
     assert!(told.starts_with("[lcm: stored history, untrusted"), "{told}");
     // The cheapest come first, so that two of three are complete.
     assert!(told.contains("Expanded: 2 of 3 summaries, 600 of at most 700 tokens"), "{told}");
-    let rest = format!("Left out, from {} on: of {top}\n", leaves[2]);
+    let rest = format!("Left out: entries from {} on, below {top}\n", leaves[2]);
     assert!(told.contains(&rest), "{told}");
     // What is not shown yet is what goes on.
     let next = told.split_once("Next: lcm_expand ").and_then(|(_, next)| next.split_once(" goes"));
@@ -699,7 +699,7 @@ fn an_expansion_stops_at_its_cap_and_says_what_comes_next() {
     assert!(told.contains(r#","includeMessages":true} gives the messages"#), "{told}");
     let arguments = format!(r#"{{"summaryIds":"{top}","includeMessages":true,"maxDepth":2}}"#);
     let (told, _) = tool(&mut host, "lcm_expand", &arguments, &id);
-    assert!(told.contains("- msg_") && told.contains("Left out, from msg_"), "{told}");
+    assert!(told.contains("- msg_") && told.contains("Left out: entries from msg_"), "{told}");
     // The first takes everything: the second is not begun.
     let arguments = format!(r#"{{"summaryIds":["{top}","{}"],"tokenCap":900}}"#, leaves[0]);
     let small = made(&mut host, r#"{"tokens_max":300}"#);

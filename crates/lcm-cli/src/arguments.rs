@@ -41,7 +41,7 @@ pub(crate) struct Global {
     /// Time of every call, in milliseconds since 1970 [default: the system clock]
     #[arg(long, global = true, value_name = "MS", allow_negative_numbers = true)]
     pub(crate) now: Option<u64>,
-    /// Log every call of the engine and the store to a file
+    /// Log every call of the engine, but those of the interface drive, and of the store to a file
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
     /// Component to use instead of the built-in component
@@ -70,7 +70,7 @@ pub(crate) enum Command {
     /// Create, list and revoke grants: limited read access for sub-agents
     #[command(subcommand)]
     Grant(Grant),
-    /// Describe a summary, message or file, or the conversation
+    /// Describe a summary, message, file, version of the system messages, or the conversation
     Describe(Describe),
     /// Show the sources of a summary
     Expand(Expand),
@@ -162,7 +162,7 @@ pub(crate) struct Compact {
     /// When to compact
     #[arg(long, value_enum, default_value = "threshold")]
     pub(crate) mode: Mode,
-    /// Compact below the threshold as well
+    /// Compact below the threshold as well, despite an open breaker and during a pause
     #[arg(long)]
     pub(crate) force: bool,
     /// Target of the context in tokens [default: the threshold]
@@ -411,7 +411,7 @@ pub(crate) enum GrepSort {
 
 #[derive(Args, Debug)]
 pub(crate) struct Describe {
-    /// Id of a summary, message, file or conversation
+    /// Id of a summary, message, file, version of the system messages or conversation
     pub(crate) id: String,
     /// Search for the id in every conversation of the store
     #[arg(long)]
@@ -624,7 +624,7 @@ pub(crate) struct Advise {
     /// Lifetime of a cached prefix in milliseconds [default: 300000]
     #[arg(long, value_name = "MS")]
     pub(crate) cache_ms: Option<u64>,
-    /// Number of prompts to come [default: the number of prompts so far]
+    /// Number of prompts to come [default: the number of prompts so far, from 8 to 512]
     #[arg(long, value_name = "N")]
     pub(crate) turns: Option<u32>,
     /// Provider's last token count of the whole prompt

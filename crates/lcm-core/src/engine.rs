@@ -738,7 +738,7 @@ impl Engine {
     /// # Errors
     ///
     /// `unsupported` (an unknown verb), `invalid-input`, `not-found`, `exists`, `denied`,
-    /// `conflict`; errors of the store.
+    /// `limit-exceeded` (a rewind), `conflict`; errors of the store.
     pub fn call(
         &mut self,
         store: &mut dyn Store,

@@ -155,8 +155,8 @@ function attemptsOf(models, request) {
  * Returns a function that answers requests with the models of their purpose (see `modelsOf`), each
  * a fallback of the model before, and then with the fallback models of the configuration. `judge`
  * resolves to the reason to ask the next model after an answer, or to nothing. The first answer
- * with such a reason is the result, unless a later model has a better answer or fails with one of
- * `FINAL_CODES`.
+ * with such a reason is the result if no later model has a better answer, for whatever reason,
+ * unless `signal` is aborted meanwhile.
  *
  * The function resolves to `{result, exhausted, calls}`; `result` is null when `signal` was aborted
  * before an answer. After every model is exhausted, no model is asked again. It rejects with
@@ -185,8 +185,9 @@ export function modelChain(models, options = {}, judge = async () => undefined) 
           faulty ??= result;
           break;
         }
-        if (result.done || FINAL_CODES.includes(result.failed.code)) {
-          return { result, exhausted: false, calls };
+        if (result.done) return { result, exhausted: false, calls };
+        if (FINAL_CODES.includes(result.failed.code)) {
+          return { result: faulty ?? result, exhausted: false, calls };
         }
         const delay = attempt < retries ? delayOf(result.failed, attempt) : null;
         if (delay === null) break;

@@ -85,8 +85,19 @@ function create(database) {
 const PATIENCE_MS = 5_000;
 const LOOK_MS = 2;
 
-/** Repeats `work` as long as the file is locked, at most for `PATIENCE_MS`. */
-function repeatWhileLocked(work) {
+/** Pause between attempts for which SQLite does not wait itself. */
+const PAUSE_MS = 5;
+
+/** Blocks the thread for `ms` milliseconds. */
+function sleep(ms) {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+}
+
+/**
+ * Repeats `work` as long as the file is locked, at most for `PATIENCE_MS`, with `pauseMs`
+ * milliseconds between two attempts.
+ */
+function repeatWhileLocked(work, pauseMs = 0) {
   const until = performance.now() + PATIENCE_MS;
   for (;;) {
     try {
@@ -96,6 +107,7 @@ function repeatWhileLocked(work) {
       const isLocked = [SQLITE_BUSY, SQLITE_LOCKED].includes(primaryCode(thrown));
       if (!isLocked || performance.now() > until) throw thrown;
     }
+    if (pauseMs > 0) sleep(pauseMs);
   }
 }
 
@@ -112,12 +124,13 @@ function beginWriting(database) {
   }
 }
 
-function prepareFile(database, path) {
+/** Makes an open file ready for a store; exported for tests. */
+export function prepareFile(database, path) {
   database.exec(`PRAGMA busy_timeout = ${PATIENCE_MS}`);
   if (isEmpty(database)) create(database);
   checkFile(database, path);
   // SQLite itself does not wait here for a connection that writes to a new file.
-  repeatWhileLocked(() => database.exec("PRAGMA journal_mode = WAL"));
+  repeatWhileLocked(() => database.exec("PRAGMA journal_mode = WAL"), PAUSE_MS);
   database.exec("PRAGMA synchronous = FULL");
   database.exec("PRAGMA cache_size = -32000");
 }

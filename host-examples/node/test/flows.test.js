@@ -209,6 +209,28 @@ test("a refused key or content is not asked again", async () => {
   }
 });
 
+test("a cut-off answer counts if the next model refuses, but not after an abort", async () => {
+  const judge = async (_, { finish }) => (finish === "length" ? "cut-off" : undefined);
+  const cut = async () => ({ text: "of a garden", finish: "length" });
+  for (const code of ["auth", "policy", "context-too-long"]) {
+    const refuses = async () => {
+      throw Object.assign(new Error("refused"), { code });
+    };
+    const never = async () => assert.fail("no model is asked after a refusal");
+    const ask = modelChain(modelsOf([cut, refuses, never]), { retries: 0 }, judge);
+    const { result, exhausted, calls } = await ask(REQUEST);
+    assert.deepEqual([result.done?.text, exhausted, calls], ["of a garden", false, 2]);
+
+    const controller = new AbortController();
+    const stops = async () => {
+      controller.abort();
+      return refuses();
+    };
+    const stopped = modelChain(modelsOf([cut, stops]), { signal: controller.signal }, judge);
+    assert.deepEqual(await stopped(REQUEST), { result: null, exhausted: false, calls: 2 });
+  }
+});
+
 test("an answer is completed with what the engine wants to know", async () => {
   const model = async () => ({ text: "a\ud800b", inputTokens: 3, outputTokens: -1 });
   const ask = modelChain(modelsOf(model));

@@ -10,7 +10,7 @@ import { Worker } from "node:worker_threads";
 
 import { failedSteps } from "../../edge-worker/test/store-steps.js";
 import { MemoryStore } from "../src/store-memory.js";
-import { openSqliteStore } from "../src/store-sqlite.js";
+import { openSqliteStore, prepareFile } from "../src/store-sqlite.js";
 
 const bytes = (...values) => new Uint8Array(values);
 const put = (key, value) => ({ key, value });
@@ -186,4 +186,20 @@ test("the file has the marks every host checks", async () => {
   const { sql } = database.prepare("SELECT sql FROM sqlite_master WHERE name = 'kv'").get();
   assert.doesNotMatch(sql, /without rowid/i);
   database.close();
+});
+
+test("a file that is locked as the log is turned on is asked for with pauses", () => {
+  const until = performance.now() + 100;
+  const values = { page_count: 1, application_id: 0x6c636d31, user_version: 1 };
+  let asked = 0;
+  const database = {
+    prepare: (sql) => ({ get: () => ({ value: values[sql.replace("PRAGMA ", "")] }) }),
+    exec(sql) {
+      if (!sql.includes("journal_mode")) return;
+      asked += 1;
+      if (performance.now() < until) throw Object.assign(new Error("locked"), { errcode: 5 });
+    },
+  };
+  prepareFile(database, "locked.lcm.db");
+  assert.ok(asked >= 2 && asked <= 30, `${asked} attempts`);
 });

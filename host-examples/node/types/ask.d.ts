@@ -25,7 +25,7 @@ export interface AskResult {
   citedIds: string[];
   /** Conversation of each of `citedIds`, in the same order. */
   citedConversations: string[];
-  /** Withdrawn messages among `citedIds`. */
+  /** Which of `citedIds` are withdrawn. */
   withdrawnIds?: WithdrawnId[];
   /** Ids in the answer that the evidence does not contain. */
   rejectedIds: string[];
@@ -49,11 +49,11 @@ export interface AskResult {
   expiresAt?: string;
 }
 
-/** The id of a withdrawn message. */
+/** The id of a withdrawn message, or of a summary of only such messages. */
 export interface WithdrawnId {
-  /** Id of the message. */
+  /** Id of the message or summary. */
   id: string;
-  /** Why the message is withdrawn. */
+  /** Why the message, or the first message of the summary, is withdrawn. */
   withdrawn: Withdrawal;
 }
 
@@ -104,7 +104,7 @@ export interface PlannedEvidence {
   tokens: number;
   /** Ids of the messages and summaries to read. */
   ids: string[];
-  /** Withdrawn messages among `ids`. */
+  /** Which of `ids` are withdrawn. */
   withdrawnIds?: WithdrawnId[];
   /**
    * The conversation's equal share of the evidence tokens. Tokens that the conversation before left

@@ -150,7 +150,10 @@ export interface CompactOptions {
    * the end of the call ends the time. Default: 120,000.
    */
   leaseMs?: number;
-  /** Passes after which the call ends, also after a failure of the model; absent: no limit. */
+  /**
+   * Passes after which the call ends; with this limit a failure of a model ends the call, too;
+   * absent: no limit.
+   */
   passesMax?: number;
 }
 
@@ -183,7 +186,10 @@ export interface ResummarizeOptions {
    * the end of the call ends the time. Default: 120,000.
    */
   leaseMs?: number;
-  /** Passes after which the call ends, also after a failure of the model; absent: no limit. */
+  /**
+   * Passes after which the call ends; with this limit a failure of a model ends the call, too;
+   * absent: no limit.
+   */
   passesMax?: number;
   /** Provisional summaries to make again, with those that they are made from; absent: all. */
   summaryIds?: string[];
@@ -259,7 +265,13 @@ export interface TurnOptions {
 
 /** The result of a compaction. */
 export interface CompactReport {
-  /** The way in which the compaction ended. */
+  /**
+   * The way in which the compaction ended. `done`: summaries were made, and nothing more is due.
+   * `nothing-to-do`: nothing was due. `partial`: more is due, `reason` names another cause than the
+   * model, or a summary was made in place of a failed model. `model-unavailable`: the model failed
+   * or its breaker is open, and no summary was made in its place; summaries may have been made
+   * before.
+   */
   status: CompactionStatus;
   /** Name of the reason for which the compaction ended; empty: no reason. */
   reason: string;

@@ -7,6 +7,7 @@ import unittest
 from collections.abc import Callable
 
 import lcm_engine
+from lcm_engine import CompletionFailed
 
 from . import sdk_errors
 from .support import NOW, ROOT
@@ -154,3 +155,20 @@ class NextModel(unittest.TestCase):
             done = lcm.turn("c", MESSAGES, BUDGETS[0], defer=False)["compacted"]
             # Cut off at the first level, and whole enough at the second.
             self.assertEqual({made["level"] for made in done["passes"]}, {"aggressive"})
+
+    def test_a_cut_off_answer_counts_if_the_next_model_refuses(self):
+        def cut(request):
+            return {"text": SAID, "finish": "length"}
+
+        for code in ["auth", "policy", "context-too-long"]:
+
+            def refuses(request, code=code):
+                raise CompletionFailed(code, "refused")
+
+            with self.subTest(code), lcm_engine.open(
+                "memory:", [cut, refuses], clock=lambda: NOW, environment={}
+            ) as lcm:
+                turn = lcm.turn("c", MESSAGES, BUDGETS[0], defer=False)
+                done = turn["compacted"]
+                self.assertIsNone(done["failure"])
+                self.assertEqual({made["level"] for made in done["passes"]}, {"aggressive"})

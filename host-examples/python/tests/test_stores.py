@@ -242,6 +242,37 @@ class SqliteFiles(unittest.TestCase):
         self.addCleanup(connection.close)
         self.refused("store-unavailable")
 
+    def test_only_a_lock_makes_the_store_ask_again_for_the_write_ahead_log(self):
+        def attempts(name: str, failures: int) -> int:
+            """Returns how often the log is asked for if so many attempts fail with an error."""
+
+            class Connection:
+                asked = 0
+
+                def execute(self, statement: str) -> None:
+                    self.asked += 1
+                    if self.asked <= failures:
+                        error = sqlite3.OperationalError(name)
+                        error.sqlite_errorname = name
+                        raise error
+
+                def close(self) -> None:
+                    pass
+
+            store = SqliteStore(self.path)
+            store.close()
+            store._connection = Connection()
+            try:
+                store._write_ahead(5_000)
+            except sqlite3.OperationalError as error:
+                self.assertEqual(str(error), name)
+            return store._connection.asked
+
+        self.assertEqual(attempts("SQLITE_BUSY", 2), 3)
+        self.assertEqual(attempts("SQLITE_BUSY_RECOVERY", 2), 3)
+        self.assertEqual(attempts("SQLITE_IOERR_WRITE", 2), 1)
+        self.assertEqual(attempts("SQLITE_FULL", 2), 1)
+
     def test_a_commit_that_finds_the_file_locked_is_unavailable(self):
         store = SqliteStore(self.path, busy_ms=50)
         self.addCleanup(store.close)

@@ -73,7 +73,10 @@ pub(super) fn for_people(answer: &Value, named: bool) -> String {
         let place = match hit.get("seq").and_then(Value::as_u64) {
             Some(seq) => format!("#{seq} {}{}", field(hit, "role"), format_mark(hit)),
             None if hit.get("type").is_some_and(|of| of == "system") => "system".to_owned(),
-            None => format!("{}, depth {}", field(hit, "kind"), field(hit, "depth")),
+            None => {
+                let (kind, depth) = (field(hit, "kind"), field(hit, "depth"));
+                format!("{kind}, depth {depth}{}", format_mark(hit))
+            }
         };
         let place = match hit.get("byte") {
             Some(byte) => format!("{place}, line {}, byte {byte}", field(hit, "line")),
@@ -155,14 +158,18 @@ mod tests {
                  "neighbours_before": [{"id": "msg_1", "role": "user", "snippet": "said before",
                                         "withdrawn": "revision"}],
                  "neighbours_after": [{"id": "msg_3", "role": "assistant", "snippet": "said after"}]},
+                {"type": "summary", "id": "sum_1", "seq": null, "role": null, "depth": 0,
+                 "created_at": "T3", "snippet": "needles", "kind": "leaf",
+                 "withdrawn": "set-aside"},
             ],
-            "total": 2, "truncated": true, "notes": ["scan-limited"],
+            "total": 3, "truncated": true, "notes": ["scan-limited"],
             "cursor": "file_1:900",
         });
         let expected = "file_1  #7 tool, line 3, byte 40  T1\n    a needle\n\
             msg_2  #2 user, set aside  T2\n      user, another form said before\n    needle\n\
             \x20     assistant said after\n\
-            the first 2 of 2 matches\n\
+            sum_1  leaf, depth 0, set aside  T3\n    needles\n\
+            the first 3 of 3 matches\n\
             note: --cursor file_1:900 continues the search\n\
             note: the search stopped before the end\n";
         assert_eq!(for_people(&of_files, false), expected);

@@ -195,7 +195,8 @@ impl CommandRequest {
             _ => {
                 return Err(Error::not_supported(format_args!(
                     "`verb` must be family, reset, new, archive, calibrate, maintain, \
-                     resummarize, usage, advise, focus, rewind, delete or prompts, got `{verb}`"
+                     resummarize, usage, advise, focus, rewind, delete, live or prompts, got \
+                     `{verb}`"
                 )));
             }
         })

@@ -59,7 +59,12 @@ pub(crate) fn digest(
     cursor: Option<&str>,
     logical: bool,
 ) -> Result<String> {
-    let wrong = || Error::invalid_input("`cursor` must be one of this call, without `logical`");
+    let wrong = || {
+        Error::invalid_input(
+            "`cursor` must be a cursor that this digest returned, and must be absent with \
+             `logical`",
+        )
+    };
     if logical {
         if cursor.is_some() {
             return Err(wrong());

@@ -179,7 +179,7 @@ impl CommandContext<'_, '_> {
             let loaded = self.find_empty_conversation(&name, family)?.ok_or_else(|| {
                 let message = format!(
                     "`successor` must be an empty conversation, got `{name}`, which has messages, \
-                     is archived or belongs to another family"
+                     is archived, belongs to another family or is the conversation to reset"
                 );
                 Error::new(ErrorCode::Exists, message)
             })?;

@@ -194,7 +194,9 @@ fn format_answer(document: &str, fields: &mut JsonFields<'_>, asker: QuestionAsk
             let arguments = build_id_arguments(id, elsewhere);
             out.push_str(&format_next_call(arguments, "gives the words of the first"));
         }
-        None => out.push_str("Cited: nothing that was read; look it up before you rely on it\n"),
+        None => out.push_str(
+            "Cited: no passage that was read; look the answer up before you rely on it\n",
+        ),
     }
     if !rejected.is_empty() {
         out.push_str(&format!("Named, but not read: {}\n", rejected.join(", ")));

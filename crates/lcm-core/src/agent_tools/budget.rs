@@ -33,7 +33,7 @@ pub(super) fn report_budget(
     let head = &loaded.head;
     let usage = UsageRecord::read(session, call.keys)?;
     let mut out = format!(
-        "Context: {} tokens stand for {} messages of {} tokens\n",
+        "Context: {} tokens for {} messages of {} tokens\n",
         head.context.tokens, head.messages, head.raw_tokens
     );
     let asked =
@@ -52,7 +52,8 @@ pub(super) fn report_budget(
             ));
         }
         None => out.push_str(&format!(
-            "Compaction is due at {} thousandths of the budget; say `budget` for what is left\n",
+            "Compaction is due at {} thousandths of the budget; give `budget` for the tokens \
+             left\n",
             call.config.context_threshold_permille
         )),
     }

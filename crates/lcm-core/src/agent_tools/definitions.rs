@@ -17,7 +17,7 @@ use lcm_text::{
 pub(super) static GREP: ToolDefinition = ToolDefinition {
     name: "lcm_grep",
     description: "Searches everything that was said in this conversation and its earlier sessions, \
-                  also what summaries stand for. Answers with ids for lcm_describe.",
+                  also what summaries replaced. Answers with ids for lcm_describe.",
     arguments: &[
         ToolArgument {
             name: "pattern",
@@ -47,7 +47,8 @@ pub(super) static GREP: ToolDefinition = ToolDefinition {
         },
         ToolArgument {
             name: "startId",
-            description: "What to go on with, as an answer to the same search says.",
+            description: "The startId that the answer to the same search gave; the search \
+                          continues there.",
             value_type: ArgumentType::Text,
             is_required: false,
         },
@@ -100,7 +101,7 @@ pub(super) static GREP: ToolDefinition = ToolDefinition {
 /// Definition of `lcm_describe`.
 pub(super) static DESCRIBE: ToolDefinition = ToolDefinition {
     name: "lcm_describe",
-    description: "What an id stands for. Of a summary its text, what it was made from and what \
+    description: "Describes an id: of a summary its text, what it was made from and what \
                   reading that would cost; of a message its words; of a file what it is and, with \
                   expandFile, any range of it.",
     arguments: &[
@@ -182,7 +183,8 @@ pub(super) static EXPAND: ToolDefinition = ToolDefinition {
         },
         ToolArgument {
             name: "after",
-            description: "An id below the first of summaryIds: go on behind it.",
+            description: "An id below the first of summaryIds; the answer continues behind that \
+                          entry.",
             value_type: ArgumentType::Text,
             is_required: false,
         },

@@ -141,7 +141,7 @@ fn describe_conversation(
     text.push_str(&format_withdrawn(fields));
     let rows = fields.take_list("subtree");
     let Some(first) = rows.first() else {
-        text.push_str("No summary stands in its context.\n");
+        text.push_str("Its context has no summary.\n");
         return ToolReply { text, tokens: 0 };
     };
     text.push_str("What is older is summarised, oldest first. ");
@@ -163,8 +163,8 @@ fn format_withdrawn(fields: &mut JsonFields<'_>) -> String {
     match ["set_aside", "revisions"].map(|key| counts.take_u64(key)) {
         [0, 0] => String::new(),
         [set_aside, forms] => format!(
-            "Of its messages {set_aside} were set aside when it went another way, and {forms} are \
-             other forms of messages that stand\n"
+            "{set_aside} of its messages are set aside: the conversation went another way; {forms} \
+             are other forms of messages that stand\n"
         ),
     }
 }
@@ -241,8 +241,8 @@ fn describe_summary(
     write_subtree(found, &fields.take_list("subtree"), invocation, out);
     if let Some(first) = ids.first() {
         out.push_str(&format!(
-            "Made from those messages, {first} and on; the last 10 digits of their ids count in \
-             hex\n"
+            "Made from these messages, from {first} on; the last 10 hex digits of an id are its \
+             seq\n"
         ));
     }
     let (source, what) = match (sources.first(), ids.first()) {
@@ -346,7 +346,7 @@ fn describe_file(
     arguments.add_flag("expandFile", true);
     let Some(content) = fields.take_optional_text("content") else {
         text.push_str(&format_next_call(arguments, "gives the content"));
-        text.push_str("Exploration:\n");
+        text.push_str("Outline:\n");
         let exploration = fields.take_text("exploration");
         let exploration = tokens::truncate_to_tokens(&exploration, invocation.tokens_left());
         text.push_str(exploration);

@@ -318,7 +318,11 @@ fn build_closing(
     let ids = root_ids(rest);
     let names = ids.get(..LISTED_MAX.min(ids.len())).unwrap_or_default();
     let more = if ids.len() > names.len() { " and more" } else { "" };
-    out.push_str(&format!("Left out, from {} on: of {}{more}\n", cut.id, names.join(", ")));
+    out.push_str(&format!(
+        "Left out: entries from {} on, below {}{more}\n",
+        cut.id,
+        names.join(", ")
+    ));
     if invocation.tokens_left() == spent {
         out.push_str("Nothing is left to read with: answer with what is here\n");
         return out;

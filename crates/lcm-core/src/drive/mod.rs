@@ -107,7 +107,7 @@ fn read_token(token: &str) -> Option<(DriveState, &str)> {
 }
 
 fn foreign_token_error() -> Error {
-    Error::invalid_input("`token` must be one that `begin` or `step` returned")
+    Error::invalid_input("`token` must be the `token` that `begin` or `step` returned")
 }
 
 /// Returns `limit-exceeded` if a task or its `system` is too long.

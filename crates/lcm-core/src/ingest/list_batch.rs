@@ -37,7 +37,7 @@ use super::{
 
 /// Notice about a list whose entries are all stored, and are only a part of the line: the caller
 /// may have meant new messages.
-const NOTHING_NEW: &str = "nothing-new: the list equals the newest messages; append new messages \
+const NOTHING_NEW: &str = "nothing-new: every message of the list is stored; append new messages \
                            that equal them in mode `new`";
 
 /// The plan of an append.

@@ -122,8 +122,8 @@ fn find_target(
     let is_revision = withdrawals.reason_of(seq) == Some(WithdrawalReason::Revision);
     if seq > messages || is_revision {
         return Err(Error::invalid_input(format_args!(
-            "`to` must be 0 or a message that is no other form of another, at most {messages}; got \
-             {seq}"
+            "`to` must be 0 or the seq of a message, at most {messages}, that is not another form \
+             of a message; got {seq}"
         )));
     }
     if seq == 0 || line.position_of(seq).is_some() {

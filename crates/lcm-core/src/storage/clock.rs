@@ -93,7 +93,7 @@ impl ClockReading {
         let before = self.clock.time.saturating_add(self.step_back_ms).min(time::MS_MAX);
         (self.step_back_ms > 0).then(|| {
             format!(
-                "clock-stepped-back: `now` is {}, the newest call's was {}; the time is stored as \
+                "clock-stepped-back: `now` is {}, the stored time was {}; the time is stored as \
                  given, what has ended stays ended, and what is still to end keeps the time that \
                  it had left",
                 time::iso_millis(self.clock.time),

@@ -245,7 +245,9 @@ pub(crate) fn resolve_id(keys: &ConversationKeys, text: &str) -> Result<Resolved
         .split(|c: char| !is_word(c))
         .find(|word| ["sum_", "msg_", "file_", "sys_"].iter().any(|kind| word.starts_with(kind)))
         .ok_or_else(|| {
-            Error::not_found(format_args!("`{text}` has no id of a summary, message or file"))
+            Error::not_found(format_args!(
+                "`{text}` has no id of a summary, message, file or system messages"
+            ))
         })?;
     let (kind, digits) = id.split_once('_').unwrap_or((id, ""));
     let fills_in = |byte: u8| byte == b'0' || !byte.is_ascii_hexdigit();

@@ -381,7 +381,7 @@ pub(crate) fn parse_summary_id(text: &str) -> Result<[u8; 8]> {
     let digits = text.strip_prefix("sum_").unwrap_or("");
     if !digits.is_empty() && digits.bytes().all(|digit| digit == b'0') {
         return Err(Error::invalid_input(format_args!(
-            "`{text}` is not the id of a summary: its digits are all 0; use an id from an answer"
+            "`{text}` must be `sum_` and 16 hex digits that are not all 0; use an id from an answer"
         )));
     }
     match hash::decode_hex(digits) {

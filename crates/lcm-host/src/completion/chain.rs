@@ -38,8 +38,8 @@ const DELAY_MAX: Duration = Duration::from_secs(60);
 /// `unavailable`.
 ///
 /// With [`Chain::with_judge`] the next provider is also asked after a completion that says nothing
-/// or was cut off. The first such completion is returned if no later provider has a better one, and
-/// none fails with one of the three failures above.
+/// or was cut off. The first such completion is returned if no later provider has a better one, for
+/// whatever reason, unless the caller stops the chain meanwhile.
 #[derive(Clone)]
 pub struct Chain {
     default: Vec<Arc<dyn CompletionProvider>>,
@@ -150,8 +150,8 @@ impl CompletionProvider for Chain {
                     faulty.get_or_insert(last.clone());
                 }
                 CompletionResult::Done(_) => return last,
-                CompletionResult::Failed(error) if is_final(error) => return last,
                 CompletionResult::Failed(_) if cancel.is_cancelled() => return last,
+                CompletionResult::Failed(error) if is_final(error) => break,
                 CompletionResult::Failed(_) => {}
             }
         }

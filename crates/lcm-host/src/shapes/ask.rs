@@ -114,7 +114,7 @@ pub struct AskResult {
     pub cited_ids: Vec<String>,
     /// Conversation of each of `cited_ids`, in the same order.
     pub cited_conversations: Vec<String>,
-    /// Withdrawn messages among `cited_ids`.
+    /// Which of `cited_ids` are withdrawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub withdrawn_ids: Option<Vec<WithdrawnId>>,
     /// Ids in the answer that the evidence does not contain.
@@ -142,12 +142,12 @@ pub struct AskResult {
     pub expires_at: Option<String>,
 }
 
-/// The id of a withdrawn message.
+/// The id of a withdrawn message, or of a summary of only such messages.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct WithdrawnId {
-    /// Id of the message.
+    /// Id of the message or summary.
     pub id: String,
-    /// Why the message is withdrawn.
+    /// Why the message, or the first message of the summary, is withdrawn.
     pub withdrawn: Withdrawal,
 }
 
@@ -210,7 +210,7 @@ pub struct PlannedEvidence {
     pub tokens: u32,
     /// Ids of the messages and summaries to read.
     pub ids: Vec<String>,
-    /// Withdrawn messages among `ids`.
+    /// Which of `ids` are withdrawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub withdrawn_ids: Option<Vec<WithdrawnId>>,
     /// The conversation's equal share of the evidence tokens. Tokens that the conversation before

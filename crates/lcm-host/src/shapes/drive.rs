@@ -157,8 +157,8 @@ pub struct CompactTask {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(deserialize_with = "super::read_nullable")]
     pub lease_ms: Option<Option<u32>>,
-    /// Passes after which the task ends, also after a failure of the model; absent: no limit.
-    /// Default: `null`.
+    /// Passes after which the task ends; with this limit a failure of a model ends the task, too;
+    /// absent: no limit. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passes_max: Option<u32>,
     /// Model whose provider counts the tokens of the other members, after a report by `calibrate`;
@@ -211,8 +211,8 @@ pub struct MaintainTask {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(deserialize_with = "super::read_nullable")]
     pub lease_ms: Option<Option<u32>>,
-    /// Passes after which the task ends, also after a failure of the model; absent: no limit.
-    /// Default: `null`.
+    /// Passes after which the task ends; with this limit a failure of a model ends the task, too;
+    /// absent: no limit. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passes_max: Option<u32>,
     /// Model whose provider counts the tokens of the other members, after a report by `calibrate`;
@@ -260,8 +260,8 @@ pub struct TurnTask {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(deserialize_with = "super::read_nullable")]
     pub lease_ms: Option<Option<u32>>,
-    /// Passes after which the task ends, also after a failure of the model; absent: no limit.
-    /// Default: `null`.
+    /// Passes after which the task ends; with this limit a failure of a model ends the task, too;
+    /// absent: no limit. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passes_max: Option<u32>,
     /// Model whose provider counts the tokens of the other members, after a report by `calibrate`;
@@ -312,8 +312,8 @@ pub struct ResummarizeTask {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(deserialize_with = "super::read_nullable")]
     pub lease_ms: Option<Option<u32>>,
-    /// Passes after which the task ends, also after a failure of the model; absent: no limit.
-    /// Default: `null`.
+    /// Passes after which the task ends; with this limit a failure of a model ends the task, too;
+    /// absent: no limit. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passes_max: Option<u32>,
     /// Model whose provider counts the tokens of the other members, after a report by `calibrate`;
@@ -599,7 +599,11 @@ pub struct IntakeResult {
 /// Result of `compact` and `resummarize`.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct CompactionResult {
-    /// The way in which the compaction ended.
+    /// The way in which the compaction ended. `done`: summaries were made, and nothing more is due.
+    /// `nothing-to-do`: nothing was due. `partial`: more is due, `reason` names another cause than
+    /// the model, or a summary was made in place of a failed model. `model-unavailable`: the model
+    /// failed or its breaker is open, and no summary was made in its place; summaries may have been
+    /// made before.
     pub status: CompactionStatus,
     /// Name of the reason for which the compaction ended; empty: no reason.
     pub reason: String,

@@ -3,10 +3,11 @@
 use std::sync::{Arc, Mutex};
 
 use lcm_host::{
-    Clock, Lcm,
+    Cancel, Clock, Lcm,
+    completion::{Chain, CompletionProvider},
     types::{
         Completion, CompletionError, CompletionErrorCode, CompletionRequest, CompletionResult,
-        Finish,
+        Finish, Level, Purpose,
     },
 };
 use serde_json::{Value, json};
@@ -134,5 +135,43 @@ fn the_next_model_is_asked_after_an_answer_that_says_nothing_or_was_cut_off() {
         let made = chat.turn(&build_messages()).unwrap().compacted.unwrap().passes;
         assert!(!made.is_empty() && made.iter().all(|pass| !pass.provisional), "{text}");
         assert!(made.iter().all(|pass| pass.level == "normal"), "{text}");
+    }
+}
+
+#[test]
+fn a_cut_off_answer_counts_if_the_next_model_refuses_and_nobody_stops() {
+    let request = CompletionRequest {
+        id: "task".into(),
+        purpose: Purpose::Leaf,
+        level: Level::Normal,
+        system: String::new(),
+        prompt: "text".into(),
+        input_tokens: 1,
+        output_tokens_max: 1,
+        temperature_permille: 0,
+        model: None,
+    };
+    for code in [
+        CompletionErrorCode::Auth,
+        CompletionErrorCode::Policy,
+        CompletionErrorCode::ContextTooLong,
+    ] {
+        for stops in [false, true] {
+            let (cancel, refuses) = (Cancel::default(), Mutex::new(fail_with(code)));
+            let stop = cancel.clone();
+            let cut: Arc<dyn CompletionProvider> =
+                Arc::new(|_: &CompletionRequest| complete_with(SAID, Finish::Length));
+            let next: Arc<dyn CompletionProvider> = Arc::new(move |request: &CompletionRequest| {
+                if stops {
+                    stop.cancel();
+                }
+                (refuses.lock().unwrap())(request)
+            });
+            let chain = Chain::new(vec![cut, next]).with_judge(&component());
+            match chain.complete(&request, &cancel) {
+                CompletionResult::Done(done) => assert!(!stops && done.text == SAID, "{code:?}"),
+                CompletionResult::Failed(error) => assert!(stops && error.code == code),
+            }
+        }
     }
 }

@@ -41,7 +41,7 @@ def ask(
     """Returns the first answer within `limit_ms`, else the last failure, and the count of tries.
 
     After an answer that the engine judges as blank or cut off, the next model is asked. The first
-    such answer is returned unless a later model answers better, fails for good, or is too late.
+    such answer is returned if no later model answers better, for whatever reason.
     """
     models = asking.models.of(request["purpose"])
     if not models:
@@ -57,7 +57,7 @@ def ask(
             left = None if end is None else end - time.monotonic()
             if left is not None and left <= 0:
                 late = TimeoutError(f"there was no answer in {limit_ms} ms")
-                return completions.failed(late, request), asked
+                return faulty or completions.failed(late, request), asked
             asked += 1
             seconds = asking.timeout_seconds
             effect = Complete(asked_for, model, min(seconds, left or seconds))
@@ -67,8 +67,10 @@ def ask(
                 if (yield Call("compaction.judge_answer", judged)) is not None:
                     faulty = faulty or answer
                     break
-            if completions.failure_code(answer) not in completions.RETRIED:
+            if "done" in answer:
                 return answer, asked
+            if completions.failure_code(answer) not in completions.RETRIED:
+                return faulty or answer, asked
             pause = completions.pause_seconds(answer, attempt)
             if pause is None or attempt == asking.asks:
                 break

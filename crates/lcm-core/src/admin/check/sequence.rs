@@ -95,7 +95,7 @@ pub(super) fn check(
     });
     let is_comparable = head.meaning_version == MEANING_VERSION;
     report.expect_sound(!is_comparable || running.marks.ends_with(&head.recent_marks), || {
-        "the newest hashes of the head differ from the hashes of the messages".into()
+        "the newest marks of the head differ from the marks of the messages".into()
     });
     Ok(running.other_versions)
 }

@@ -44,7 +44,8 @@ pub(super) fn check(
     Ok(findings)
 }
 
-/// Computes the id and the tokens of a version anew; returns a finding if one differs.
+/// Computes the id and the tokens of a version anew; returns a finding if one differs, or if a
+/// message has another role than `system`.
 fn check_version(stored: &StoredVersion, texts: &[SystemText]) -> Option<String> {
     let name = format_system_id(stored.id);
     let mut meanings = Vec::with_capacity(texts.len());
@@ -52,14 +53,60 @@ fn check_version(stored: &StoredVersion, texts: &[SystemText]) -> Option<String>
         let Ok(parsed) = message::parse(text.dialect, &text.raw) else {
             return Some(format!("`{name}` has a text that is not a message"));
         };
-        let is_counted = message.derivation_version != DERIVATION_VERSION
-            || (parsed.tokens, parsed.role) == (message.tokens, Role::System);
-        if !is_counted {
-            let (counted, tokens) = (message.tokens, parsed.tokens);
+        let is_derived_now = message.derivation_version == DERIVATION_VERSION;
+        if is_derived_now && parsed.role != Role::System {
+            return Some(format!("`{name}` has a message that is not of the role `system`"));
+        }
+        let (counted, tokens) = (message.tokens, parsed.tokens);
+        if is_derived_now && counted != tokens {
             return Some(format!("`{name}` counts {counted} tokens, its text has {tokens}"));
         }
         meanings.push(meaning::hash_parts(&text.raw, &parsed));
     }
     let id = hash_version(meanings.iter().map(Vec::as_slice));
     (id != stored.id).then(|| format!("`{name}` has the texts of `{}`", format_system_id(id)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::{
+        pack::RawText,
+        records::system_slot::{SystemMessage, SystemVersion},
+    };
+    use lcm_text::types::api::Dialect;
+
+    /// Returns the finding about a version of one message.
+    fn finding(role: &str, more_tokens: u32) -> Option<String> {
+        let raw = format!(r#"{{"role":"{role}","content":"Answer in short sentences."}}"#);
+        let dialect = Dialect::OpenaiChat;
+        let parsed = message::parse(dialect, &raw).unwrap();
+        let meaning = meaning::hash_parts(&raw, &parsed);
+        let message = SystemMessage {
+            dialect,
+            derivation_version: DERIVATION_VERSION,
+            tokens: parsed.tokens + more_tokens,
+            shared: [0; 2],
+            raw: RawText::Inline(raw.clone()),
+        };
+        let version = SystemVersion {
+            number: 1,
+            time: 0,
+            previous: None,
+            shared: None,
+            messages: Vec::from([message]),
+        };
+        let id = hash_version([meaning.as_slice()].into_iter());
+        let text = SystemText { dialect, raw, tokens: parsed.tokens };
+        check_version(&StoredVersion { id, bytes: 0, version }, &[text])
+    }
+
+    #[test]
+    fn a_finding_names_the_role_or_the_tokens_that_differ() {
+        assert_eq!(finding("system", 0), None);
+        assert!(
+            finding("user", 0).unwrap().ends_with("has a message that is not of the role `system`")
+        );
+        assert!(finding("system", 1).unwrap().contains(" counts "));
+    }
 }

@@ -295,7 +295,7 @@ impl ImportSection {
             || !codec::are_countable(&[line.number])
             || !(1..=SYSTEM_MESSAGES_MAX).contains(&line.messages.len())
         {
-            return refuse_line("must have a number of at least 1, and 1 to 64 messages");
+            return refuse_line("must have a number from 1 to 2^40 - 1, and 1 to 64 messages");
         }
         for message in &line.messages {
             let SystemLineText::Whole(text) = &message.text else { continue };
@@ -412,7 +412,9 @@ impl ImportSection {
     fn accept_withdrawn(&mut self, list: &Withdrawals) -> Result<()> {
         self.ensure_all_messages()?;
         if self.summaries_seen != self.summaries || self.items_seen > 0 {
-            return refuse_line("must follow all summaries that the header counts");
+            return refuse_line(
+                "must follow all summaries that the header counts, and precede the context",
+            );
         }
         let Withdrawals { ranges, branches, .. } = list;
         let count = ranges.len() + branches.len();
@@ -436,7 +438,9 @@ impl ImportSection {
     fn accept_context(&mut self, items: &[ExportedItem]) -> Result<()> {
         self.ensure_all_messages()?;
         if self.summaries_seen != self.summaries || self.withdrawn_seen != self.withdrawn {
-            return refuse_line("must follow all summaries and ranges that the header counts");
+            return refuse_line(
+                "must follow all summaries, withdrawn ranges and branches that the header counts",
+            );
         }
         if items.is_empty() || items.len() > export_format::ITEMS_PER_LINE {
             return refuse_line("must have 1 to 128 items");
@@ -464,7 +468,10 @@ impl ImportSection {
         if is_complete {
             Ok(())
         } else {
-            refuse_line("must follow all summaries and context items that the header counts")
+            refuse_line(
+                "must follow all summaries, withdrawn ranges, branches and context items that the \
+                 header counts",
+            )
         }
     }
 }

@@ -322,7 +322,8 @@ fn ensure_withdrawn(items: &[ContextItem], withdrawals: &Withdrawals) -> Result<
         let (first, last) = (item.seq_first(), item.seq_last());
         if withdrawals.list_line_ranges(first, last) != [(first, last)] {
             return Err(Error::invalid_input(format_args!(
-                "the context must have no withdrawn messages, got messages {first} to {last}"
+                "a run of the context must have no withdrawn messages, got the run of messages \
+                 {first} to {last}"
             )));
         }
     }

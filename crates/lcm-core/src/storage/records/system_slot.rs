@@ -164,7 +164,7 @@ impl SystemVersion {
     ///
     /// # Errors
     ///
-    /// `corrupt`: the shared version lacks a text; errors of the store.
+    /// `corrupt`: the shared version does not have a shared text; errors of the store.
     pub(crate) fn read_texts(
         &self,
         session: &mut StoreSession<'_>,
@@ -184,7 +184,12 @@ impl SystemVersion {
             if [*before, *after] != [0; 2] {
                 let same = shared.as_ref().and_then(|version| version.messages.get(place));
                 raw = same.and_then(|same| same.enclose_text(&raw, [*before, *after])).ok_or_else(
-                    || Error::corrupt_store("a version of the system messages lacks a text"),
+                    || {
+                        Error::corrupt_store(
+                            "a version of the system messages shares text that its whole version \
+                             does not have",
+                        )
+                    },
                 )?;
             }
             texts.push(SystemText { dialect: *dialect, raw, tokens: *tokens });

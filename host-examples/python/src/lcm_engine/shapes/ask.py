@@ -41,7 +41,7 @@ class AskResult(TypedDict):
     cited_conversations: list[str]
     """Conversation of each of `cited_ids`, in the same order."""
     withdrawn_ids: NotRequired[list[WithdrawnId]]
-    """Withdrawn messages among `cited_ids`."""
+    """Which of `cited_ids` are withdrawn."""
     rejected_ids: list[str]
     """Ids in the answer that the evidence does not contain."""
     source_conversations: list[str]
@@ -65,12 +65,12 @@ class AskResult(TypedDict):
 
 
 class WithdrawnId(TypedDict):
-    """The id of a withdrawn message."""
+    """The id of a withdrawn message, or of a summary of only such messages."""
 
     id: str
-    """Id of the message."""
+    """Id of the message or summary."""
     withdrawn: Withdrawal
-    """Why the message is withdrawn."""
+    """Why the message, or the first message of the summary, is withdrawn."""
 
 
 class EvidenceShare(TypedDict):
@@ -121,7 +121,7 @@ class PlannedEvidence(TypedDict):
     ids: list[str]
     """Ids of the messages and summaries to read."""
     withdrawn_ids: NotRequired[list[WithdrawnId]]
-    """Withdrawn messages among `ids`."""
+    """Which of `ids` are withdrawn."""
     tokens_max: int
     """The conversation's equal share of the evidence tokens. Tokens that the
     conversation before left are added, so `tokens` can exceed the share. 0: the

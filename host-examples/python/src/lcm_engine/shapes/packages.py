@@ -144,8 +144,8 @@ class CompactOptions(TypedDict):
     The answer or the end of the call ends the time. Default: 120,000.
     """
     passes_max: NotRequired[int]
-    """Passes after which the call ends, also after a failure of the model; absent: no
-    limit.
+    """Passes after which the call ends; with this limit a failure of a model ends the
+    call, too; absent: no limit.
     """
 
 
@@ -175,8 +175,8 @@ class ResummarizeOptions(TypedDict):
     The answer or the end of the call ends the time. Default: 120,000.
     """
     passes_max: NotRequired[int]
-    """Passes after which the call ends, also after a failure of the model; absent: no
-    limit.
+    """Passes after which the call ends; with this limit a failure of a model ends the
+    call, too; absent: no limit.
     """
     summary_ids: NotRequired[list[str]]
     """Provisional summaries to make again, with those that they are made from; absent:
@@ -249,7 +249,12 @@ class CompactReport(TypedDict):
     """The result of a compaction."""
 
     status: CompactionStatus
-    """The way in which the compaction ended."""
+    """The way in which the compaction ended. `done`: summaries were made, and nothing
+    more is due. `nothing-to-do`: nothing was due. `partial`: more is due, `reason`
+    names another cause than the model, or a summary was made in place of a failed
+    model. `model-unavailable`: the model failed or its breaker is open, and no
+    summary was made in its place; summaries may have been made before.
+    """
     reason: str
     """Name of the reason for which the compaction ended; empty: no reason."""
     completions: int

@@ -45,6 +45,12 @@ def _as_lcm_errors(doing: str) -> Iterator[None]:
         raise LcmError(code, f"{doing} failed: {error} ({name})") from error
 
 
+def _is_locked(error: sqlite3.Error) -> bool:
+    """Whether another connection holds a lock that the statement needs."""
+    name = getattr(error, "sqlite_errorname", "SQLITE_BUSY")
+    return name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
+
+
 class SqliteStore:
     """A `*.lcm.db` file. Every commit is synced to disk before it returns.
 
@@ -89,8 +95,8 @@ class SqliteStore:
             try:
                 self._connection.execute("PRAGMA journal_mode=WAL")
                 return
-            except sqlite3.OperationalError:
-                if time.monotonic() > deadline:
+            except sqlite3.OperationalError as error:
+                if not _is_locked(error) or time.monotonic() > deadline:
                     raise
             time.sleep(0.005)
 
@@ -184,9 +190,7 @@ class SqliteStore:
                     execute("BEGIN IMMEDIATE")
                     return
                 except sqlite3.OperationalError as error:
-                    name = getattr(error, "sqlite_errorname", "SQLITE_BUSY")
-                    is_locked = name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
-                    if not is_locked or time.monotonic() > until:
+                    if not _is_locked(error) or time.monotonic() > until:
                         raise
         finally:
             execute(f"PRAGMA busy_timeout={self._busy_ms}")
