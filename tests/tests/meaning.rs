@@ -23,6 +23,8 @@ mod host;
 mod ids;
 #[path = "meaning/reach.rs"]
 mod reach;
+#[path = "meaning/sessions.rs"]
+mod sessions;
 
 use host::{CHAT, Host, long_message, poll_messages, text_of};
 use lcm_text::types::api::{AppendMode, AppendOptions, Dialect};

@@ -142,7 +142,8 @@ fn provider(
     Err(invalid(format!("`--llm` must be {known}, got `{spec}`")))
 }
 
-/// Reads an API key from a variable of the environment; `None`: the variable is not set.
+/// Reads an API key from a variable of the environment; `None`: the variable is not set. A value
+/// that is not UTF-8 is an error.
 fn key(variable: &str) -> Result<Option<String>> {
     let Some(value) = std::env::var_os(variable) else { return Ok(None) };
     let text = value.into_string();

@@ -173,9 +173,9 @@ pub struct Pass {
     pub provisional: bool,
     /// Id of the provisional summary that was made again; `None`: none was.
     pub replaces: Option<String>,
-    /// Tokens of the stored context before.
+    /// Tokens of the stored context before the pass.
     pub tokens_before: u32,
-    /// Tokens of the stored context after.
+    /// Tokens of the stored context after the pass.
     pub tokens_after: u32,
 }
 
@@ -192,9 +192,9 @@ pub struct CompactReport {
     /// Number of answers of the model. Failures and repeats of a request are not counted; the
     /// hosts for Node and Python count every request.
     pub completions: u32,
-    /// Tokens of the stored context before.
+    /// Tokens of the stored context before the compaction.
     pub tokens_before: u32,
-    /// Tokens of the stored context after.
+    /// Tokens of the stored context after the compaction.
     pub tokens_after: u32,
     /// Last failure of a model; `None`: no model failed.
     #[serde(default)]

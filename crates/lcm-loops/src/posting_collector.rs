@@ -19,7 +19,8 @@ use crate::{
 
 /// Most grams of one unit; a unit with more is listed under [`EVERY_GRAM_KEY`].
 pub const UNIT_GRAMS_MAX: usize = 16_384;
-/// Bits of a position in an occurrence.
+/// Bits of a position in an occurrence; the other 12 bits number the document, so a collector takes
+/// at most 4,096 documents.
 const POSITION_BITS: u32 = 20;
 /// Bits of a key's number, which is sorted together with the key as one number of 64 bits. A commit
 /// has fewer keys than 2^22.
@@ -256,7 +257,8 @@ impl PostingCollector {
         self.grams.enter_unit(unit);
     }
 
-    /// Adds the grams of a text to the current unit, with ASCII letters in lower case.
+    /// Adds the grams of a text to the current unit, which must have been entered, with ASCII
+    /// letters in lower case.
     pub fn add_grams(&mut self, text: &str) {
         self.grams.add_text(text);
     }

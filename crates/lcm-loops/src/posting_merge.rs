@@ -39,9 +39,9 @@ pub struct MergeCursor<'a> {
     group: PostingGroup,
     /// Index of the current entry in `group`.
     entry: usize,
-    /// Index in `group` of the first document of the current entry.
+    /// Index in `group.documents` of the first document of the current entry.
     document: usize,
-    /// Index in `group` of the first position of the current entry.
+    /// Index in `group.positions` of the first position of the current entry.
     position: usize,
     /// Whether the input has blocks after the given ones.
     has_more: bool,

@@ -326,7 +326,7 @@ fn a_rewind_sets_aside_by_name() {
         (json!({}), "`to` or `units`"),
         (json!({"to": 1, "units": 1}), "not both"),
         (json!({"units": 0}), "at least 1, got 0"),
-        (json!({"to": 8}), "at most 7; got 8"),
+        (json!({"to": 8}), "at most 7, that is not"),
         (json!({"to": 1, "seq_seen": 6}), "at least 7"),
     ] {
         let error = rewind(&mut host, arguments).expect_err("a refusal");

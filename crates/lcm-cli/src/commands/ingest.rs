@@ -37,7 +37,8 @@ struct Output<'a> {
     warnings: &'a [String],
 }
 
-/// Ingests files once, or follows a file with `--tail`. Nothing is stored if a line is no message.
+/// Ingests files once, or follows a file with `--tail`. A line that cannot be read is an error, and
+/// nothing that was read with the line is stored.
 pub(crate) fn run(global: &Global, options: &Ingest) -> Result<End> {
     if options.tail {
         return tail(global, options);

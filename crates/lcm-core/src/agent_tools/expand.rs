@@ -95,7 +95,7 @@ pub(super) fn expand(
     let after = asked.get_text("after");
     if after.is_some() && is_found {
         return Err(Error::invalid_input(
-            "`after` requires `summaryIds` and must not be given with `query`",
+            "`after` must not be given with `query`; name the summaries in `summaryIds`",
         ));
     }
     let ids = match asked.get_text("query") {

@@ -19,7 +19,7 @@ pub(super) const SEARCH_PREFIX: &str = "SEARCH:";
 const SEARCH_WORDS_BYTES_MAX: usize = 400;
 /// Most ids that are kept of one answer.
 const IDS_MAX: usize = 64;
-/// Hexadecimal digits of an id.
+/// Hexadecimal digits of an id, behind a prefix such as `msg_`.
 const ID_DIGITS: usize = 16;
 
 /// A parsed completion.

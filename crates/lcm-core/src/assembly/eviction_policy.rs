@@ -44,7 +44,8 @@ pub(super) enum EvictionPlan {
     Newest,
     /// The oldest summary if it fits, then newest first; evicts in multiples of `step` tokens.
     Layers { step: u64 },
-    /// Candidates that match the prompt, best first, each with its tokens; then newest first.
+    /// Candidates that match the prompt, best first, each with its tokens; what room they leave is
+    /// filled newest first.
     Matches(Vec<(KeepCandidate, u64)>),
 }
 

@@ -1,8 +1,8 @@
 //! Large tool outputs that are shown in full in the fresh tail.
 //!
 //! A context shows a large tool output as a reference. With `stub_large_tool_payloads`, the fresh
-//! tail shows its newest large outputs in full, as far as the budget allows. In: the tail and a
-//! number of tokens. Out: the messages to show in full, which [`super::render`] reads.
+//! tail shows its newest large outputs in full, as far as the budget allows. In: the input of
+//! an assembly. Out: the messages to show in full, which [`super::render`] reads.
 
 use alloc::vec::Vec;
 

@@ -63,8 +63,9 @@ impl SystemPart {
             return Ok(());
         }
         Err(Error::limit_exceeded(format_args!(
-            "the system messages must have at most {budget} tokens, the budget, got {tokens}; \
-             shorten them or raise `budget`"
+            "the system messages must have at most {budget} tokens, the budget less \
+             `reserve_tokens`, got {tokens}; shorten them, or raise `budget` or \
+             `assembly_tokens_max`"
         )))
     }
 

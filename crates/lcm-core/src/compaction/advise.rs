@@ -272,7 +272,7 @@ struct CostForecast {
     /// Tokens above which compaction cannot wait.
     tokens_max: u64,
     /// Average price of a repeated prompt token: reads and writes, by the share of repeated tokens
-    /// that the provider read from its cache so far.
+    /// that the provider read from its cache so far; all, if none was reported.
     reread_price: u64,
 }
 

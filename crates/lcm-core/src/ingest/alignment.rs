@@ -68,8 +68,8 @@ impl AlignableEntry {
         self.is_known() || (self.is_discriminating && is_text && self.mark.call == [0; 4])
     }
 
-    /// Returns whether the entry is the message at a position of the line that has this mark. A
-    /// result of the same call is the same message, however it is written.
+    /// Returns whether the entry is the message with this mark at a position of the line. If an id
+    /// of the entry is stored, the position alone decides, else [`Self::is_same`].
     pub(super) fn is_message(&self, position: u64, mark: &MessageMark) -> bool {
         match self.is_known() {
             true => self.position == Some(position),
@@ -77,7 +77,9 @@ impl AlignableEntry {
         }
     }
 
-    /// Returns whether the entry, of which no id is stored, can be the message with this mark. Sets
+    /// Returns whether the entry, of which no id is stored, can be the message with this mark. A
+    /// result with the same unique call id and no other id of the host is the same message, however
+    /// it is written. Sets
     /// `may_be_form` if both are results of one call that say different things.
     pub(super) fn is_same(&self, mark: &MessageMark) -> bool {
         let is_same = self.mark.is_same_message(mark);

@@ -75,7 +75,7 @@ pub(super) fn parse_extra_fields(json: Option<&str>) -> Result<JsonFields<'_>> {
 /// # Errors
 ///
 /// `invalid-input`: an unknown option, a wrong value, or `list` in mode `transcript`;
-/// `limit-exceeded`: `list_offset` is over [`ENTRIES_MAX`].
+/// `limit-exceeded`: `list_offset` is over [`ENTRIES_MAX`], or `system` is too large.
 pub(super) fn parse_append_extra(options: &AppendOptions) -> Result<AppendExtra> {
     let mut fields = parse_extra_fields(options.extra_json.as_deref())?;
     let planned = fields.take_any("line");

@@ -106,7 +106,7 @@ impl LineDiff {
     }
 
     /// Adds a run.
-    fn add_run(&mut self, run: &AlignedRun) {
+    pub(super) fn add_run(&mut self, run: &AlignedRun) {
         let slots = self.positions.iter_mut().skip(run.start).take(run.length);
         slots.zip(run.position_first..).for_each(|(slot, position)| *slot = Some(position));
     }
@@ -114,17 +114,17 @@ impl LineDiff {
 
 /// Consecutive entries that are consecutive messages of the line.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-struct AlignedRun {
+pub(super) struct AlignedRun {
     /// Index of the first entry.
-    start: usize,
-    length: usize,
+    pub(super) start: usize,
+    pub(super) length: usize,
     /// Position in the line, from 1, of the message that equals the first entry.
-    position_first: u64,
+    pub(super) position_first: u64,
     /// Entries that are anchors.
-    anchors: usize,
+    pub(super) anchors: usize,
     /// Whether an entry with a stored id or a unique call id says the same as its message; false
     /// if the run was not found from the end of the line on.
-    is_named: bool,
+    pub(super) is_named: bool,
 }
 
 impl AlignedRun {
@@ -246,61 +246,6 @@ impl LineComparison<'_, '_> {
         false
     }
 
-    /// Places a list without a proven run, because some of its questions are stored with a block of
-    /// the host: by such a question at its beginning, or by first entries that are the newest
-    /// messages.
-    fn find_through_blocks(
-        &self,
-        session: &mut StoreSession<'_>,
-        diff: &mut LineDiff,
-    ) -> Result<()> {
-        let Some(first) = self.entries.first().filter(|_| self.entries.len() > 1) else {
-            return Ok(());
-        };
-        for position in self.line.list_starts().into_iter().chain([1]) {
-            let stored = self.line.read_stored(session, &[self.line.seq_at(position)])?;
-            if stored.iter().any(|message| message_form::adds_block(first, message))
-                && self.goes_on_after(session, 0, position)?
-            {
-                diff.found_by = "prefix";
-                diff.add_form(0, position);
-                return Ok(());
-            }
-        }
-        let newest = self.line.count_messages();
-        for end in (2..=self.entries.len().min(int::to_usize(newest))).rev() {
-            let Some(forms) = self.match_window(session, end)? else { continue };
-            diff.found_by = "alignment";
-            let position_first = newest + 1 - int::to_u64(end);
-            diff.add_run(&AlignedRun { length: end, position_first, ..AlignedRun::default() });
-            diff.other_forms.extend(forms);
-            break;
-        }
-        Ok(())
-    }
-
-    /// Matches the first `end` entries with as many newest messages, and returns the questions that
-    /// are stored with a block. `None`: an entry is another message, there is no such question, or
-    /// too few entries are anchors.
-    fn match_window(
-        &self,
-        session: &mut StoreSession<'_>,
-        end: usize,
-    ) -> Result<Option<Vec<usize>>> {
-        let (mut anchors, mut forms) = (0, Vec::new());
-        let entries = self.entries.iter().enumerate().take(end).rev();
-        for ((index, entry), position) in entries.zip((1..=self.line.count_messages()).rev()) {
-            let stored = self.line.read_stored(session, &[self.line.seq_at(position)])?;
-            match stored.first() {
-                Some(message) if message.is_entry(position, entry) => {}
-                Some(message) if message_form::adds_block(entry, message) => forms.push(index),
-                _ => return Ok(None),
-            }
-            anchors += usize::from(entry.is_anchor());
-        }
-        Ok(Some(forms).filter(|forms| anchors >= INSIDE_ANCHORS_MIN && !forms.is_empty()))
-    }
-
     /// Finds the run with which the list begins like the line or a later list, and a run that has
     /// newest messages.
     fn find_runs(&self, session: &mut StoreSession<'_>, diff: &mut LineDiff) -> Result<()> {
@@ -321,6 +266,8 @@ impl LineComparison<'_, '_> {
             diff.add_prefix(&begun_anew);
             return self.follow_branches(session, diff, begun_anew.last_places());
         }
+        let is_longer = begun_anew.length > prefix.length && !is_proven(&prefix);
+        let prefix = if is_longer { begun_anew } else { prefix };
         diff.is_first_turn = prefix.length > 0
             && prefix.anchors + 1 == INSIDE_ANCHORS_MIN
             && !self.has_user_after(session, prefix.position_first + int::to_u64(prefix.length))?;
@@ -395,29 +342,6 @@ impl LineComparison<'_, '_> {
                 return Ok(());
             }
         }
-    }
-
-    /// Finds the branch after the message at `position` that begins with the question of the entry
-    /// at `index`, stored with a block of the host. Such a question that comes next in the line is
-    /// found by [`Self::compare_tail`].
-    fn find_branch_question(
-        &self,
-        session: &mut StoreSession<'_>,
-        index: usize,
-        position: u64,
-    ) -> Result<Option<u64>> {
-        let starts = self.line.branch_starts(position);
-        let Some(entry) = self.entries.get(index).filter(|_| !starts.is_empty()) else {
-            return Ok(None);
-        };
-        for start in [position + 1].into_iter().chain(starts) {
-            let seqs = [self.line.seq_at(start)];
-            let stored = self.line.read_stored(session, &seqs)?;
-            if stored.iter().any(|message| message_form::adds_block(entry, message)) {
-                return Ok(Some(start).filter(|start| *start != position + 1));
-            }
-        }
-        Ok(None)
     }
 
     /// Returns whether a run at the end of the line is no repetition, wherever it is in the list.
@@ -522,7 +446,7 @@ impl LineComparison<'_, '_> {
 
     /// Returns whether the list continues after an entry as the line does after a message. After
     /// the newest message, any entry may follow, but one must.
-    fn goes_on_after(
+    pub(super) fn goes_on_after(
         &self,
         session: &mut StoreSession<'_>,
         index: usize,

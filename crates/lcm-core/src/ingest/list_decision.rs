@@ -12,7 +12,8 @@
 use alloc::{format, string::String, vec::Vec};
 
 use crate::storage::{
-    message_mark::MessageMark, records::withdrawals::Withdrawals, store_session::StoreSession,
+    context::ContextItem, message_mark::MessageMark, records::withdrawals::Withdrawals,
+    store_session::StoreSession,
 };
 use lcm_text::{
     base::{error::Result, int, sort},
@@ -65,8 +66,8 @@ pub(super) struct ListDecision {
     pub(super) list_hash: Option<[u8; 16]>,
     /// What the caller has seen once the list is stored.
     pub(super) seen: SeenMessages,
-    /// Whether the list has the newest message of the line, and fewer entries than the line has
-    /// messages.
+    /// Whether the list is only an end of the line: it has the newest message of the line, and
+    /// fewer entries than the line has messages.
     pub(super) is_end: bool,
     /// Lines for the warnings of the receipt.
     pub(super) notices: Vec<String>,
@@ -183,7 +184,7 @@ impl LineRequest<'_, '_> {
         if self.is_whole() && decision.outcomes.contains(&EntryOutcome::New) {
             decision.list_hash = self.entries.last().map(|entry| entry.list_hash);
         }
-        decision.seen = self.find_seen(&decision);
+        decision.seen = self.find_seen(session, &decision)?;
         Ok(decision)
     }
 
@@ -573,6 +574,11 @@ impl LineRequest<'_, '_> {
     /// one entry: the host took back what follows.
     fn is_undo(&self, last: LastStored, outcomes: &[EntryOutcome]) -> bool {
         let mut before = self.diff.position_accepted;
+        if let Some(Some(first)) = self.diff.positions.first()
+            && self.line.list_starts().contains(first)
+        {
+            before = first - 1;
+        }
         let mut is_next = |(position, outcome): (&Option<u64>, &EntryOutcome)| {
             // An entry without a position that is not new is another form of the next message.
             let is_form = *outcome != EntryOutcome::New;
@@ -660,7 +666,11 @@ impl LineRequest<'_, '_> {
 
     /// Finds what the caller has seen once the list is stored. The list of a caller that does not
     /// say what it saw need not have the messages that an earlier list in doubt did not have.
-    fn find_seen(&self, decision: &ListDecision) -> SeenMessages {
+    fn find_seen(
+        &self,
+        session: &mut StoreSession<'_>,
+        decision: &ListDecision,
+    ) -> Result<SeenMessages> {
         let seq_before = self.seq_seen.unwrap_or(0).max(self.diff.seen_accepted);
         let seq_before = seq_before.min(self.line.message_history().head.messages);
         let messages = self.line.message_history().head.messages;
@@ -684,9 +694,32 @@ impl LineRequest<'_, '_> {
                 wanted = wanted.saturating_sub(end.min(last).saturating_sub(from));
             }
         }
-        let is_all = count_in(first, last) == wanted;
+        let mut is_all = count_in(first, last) == wanted;
+        if !is_all && self.line.message_history().head.ledger.withdrawn_tokens > 0 {
+            for (from, to) in self.list_session_ranges(session)? {
+                let (from, to) = (from.max(first), to.min(last));
+                let count = to.saturating_sub(from);
+                wanted = wanted.saturating_sub(count - count_in(from, to).min(count));
+            }
+            is_all = count_in(first, last) == wanted;
+        }
         // Another caller may have handed over the earlier list with which this list begins.
         let seq_before = if self.caller_seen().is_none() && !is_all { 0 } else { seq_before };
-        SeenMessages { is_all, seq_before }
+        Ok(SeenMessages { is_all, seq_before })
+    }
+
+    /// Lists the messages of the line that are in no context, because a new session withdrew them.
+    /// No caller need have them. Each pair has the position before the first and that of the last.
+    fn list_session_ranges(&self, session: &mut StoreSession<'_>) -> Result<Vec<(u64, u64)>> {
+        let history = self.line.message_history();
+        let items = history.head.context.load_items(session, history.keys)?;
+        let ranges = items.iter().filter_map(|item| match item {
+            ContextItem::Withdrawn { seq_first, seq_last } => Some((
+                self.line.count_through(seq_first.saturating_sub(1)),
+                self.line.count_through(*seq_last),
+            )),
+            ContextItem::Run(_) | ContextItem::Summary(_) => None,
+        });
+        Ok(ranges.collect())
     }
 }

@@ -14,6 +14,7 @@ mod append;
 mod append_options;
 mod backlog;
 mod batch;
+mod block_questions;
 mod branch_walk;
 mod branch_window;
 mod commit;

@@ -60,6 +60,7 @@ impl SystemOption {
 /// Builds the error for a value of another form.
 pub(super) fn option_error() -> Error {
     Error::invalid_input(
-        "`system` must be a text, a list of text blocks, or an object with a list `parts` of texts",
+        "`system` must be a text, a list of text blocks, or an object with `parts`, a list of \
+         objects with a `text`",
     )
 }

@@ -435,9 +435,9 @@ fn build_message_blocks(builder: &mut SegmentBuilder) -> segment::SegmentBlocks 
 fn is_flush_due(head: &ConversationHead, messages: u64, bytes: u64, packs: usize) -> bool {
     let messages = messages + head.messages - head.indexed.messages.min(head.messages);
     let bytes = bytes + head.raw_bytes - head.indexed.raw_bytes.min(head.raw_bytes);
-    // Packs of messages outside the index must be packs that the head lists.
     messages >= FLUSH_MESSAGES
         || bytes >= FLUSH_BYTES
+        // The head must list the packs of all messages outside the index.
         || (messages > 0 && head.packs.len() + packs > limits::RECENT_PACKS_MAX)
 }
 

@@ -204,7 +204,7 @@ pub(crate) struct Context {
 
 impl Context {
     /// Adds `count` messages from `seq_first` on: extends the run that ends the context, or begins
-    /// a new run.
+    /// a new run. The caller ensures that `seq_first` is the next seq.
     pub(crate) fn append_messages(
         &mut self,
         seq_first: u64,
@@ -306,7 +306,8 @@ impl Context {
             writer.write_nodes(&mut segment, &mut nodes)?;
         }
         edit.append_items(&mut segment, at..items.len());
-        // The inline items keep one place free for a run that an append may begin.
+        // One inline place stays free for a run that an append may begin: a full list moves to
+        // nodes.
         if segment.len() >= limits::INLINE_ITEMS_MAX {
             let keep = segment.split_off(segment.len() - limits::INLINE_ITEMS_MAX / 4);
             writer.write_nodes(&mut segment, &mut nodes)?;

@@ -46,7 +46,7 @@ const FORMATS: [(u8, Format); 8] = [
 struct Fits {
     /// Bits of the formats; 0: no format.
     forms: u8,
-    /// Whether the line or block means the same in all of these formats.
+    /// False if a block is unknown, so that its meaning may differ between these formats.
     plain: bool,
 }
 

@@ -85,8 +85,8 @@ pub const FILE_IDS_MAX: usize = 64;
 pub const BATCH_UPLOADED_BYTES_MAX: u64 = MESSAGE_BYTES_MAX;
 /// Fewest numbers of a vector; fewer do not distinguish documents.
 pub const VECTOR_DIMENSIONS_MIN: usize = 8;
-/// Most numbers of a vector. A block of sign bits and a stored vector then take at most an eighth
-/// of [`VALUE_BYTES_MAX`] each.
+/// Most numbers of a vector. The sign bits of a block then take at most an eighth of
+/// [`VALUE_BYTES_MAX`], and a stored vector, one byte for each number, a 64th.
 pub const VECTOR_DIMENSIONS_MAX: usize = 4_096;
 /// Most entries of one call of `embed`: as many as a commit has puts.
 pub const VECTOR_ENTRIES_MAX: usize = PUTS_MAX;

@@ -68,7 +68,7 @@ pub fn iso_millis(ms: Timestamp) -> String {
     format!("{}.{:03}Z", iso_seconds(ms), ms % 1000)
 }
 
-/// Formats a time as `2026-01-02T03:04:05` in UTC without a zone, for summaries in a context.
+/// Formats a time as `2026-01-02T03:04:05` in UTC without a zone.
 #[must_use]
 pub fn iso_seconds(ms: Timestamp) -> String {
     let (date, hour, minute) = split_date_and_minutes(ms);

@@ -148,8 +148,9 @@ pub struct Config {
     /// Least number of new messages of all other roles in one batch, each equal to one of the
     /// newest stored messages, that make a likely replay; at least 1, default 32.
     pub replay_flood_threshold_internal: u32,
-    /// Names of elements that are removed from the text for a summariser: at most 32, each of at
-    /// most 64 bytes; empty: none is removed; default: the elements of common memory plugins.
+    /// Names of elements that are removed from texts of system and user messages for a summariser:
+    /// at most 32, each of at most 64 bytes; empty: none is removed; default: the elements of
+    /// common memory plugins.
     pub strip_injected_context_tags: Vec<String>,
     /// Patterns of sessions whose messages are not stored; default none.
     pub ignore_session_patterns: Vec<String>,

@@ -12,7 +12,7 @@ use crate::{
     types::api::Dialect,
 };
 
-/// Most parts of one message that are examined, of those that the reader did not understand.
+/// Most parts that the reader did not understand of which the dialect is looked for.
 const PARTS_MAX: usize = 16;
 
 /// Part types that identify a dialect. `tool_result` is a type of two dialects: it identifies `lcm`
@@ -120,8 +120,12 @@ impl DialectReading<'_> {
     fn find_filled(&self, key: &str) -> Option<&JsonMember> {
         json::find_member(self.members, self.raw, key).filter(|member| match member.kind {
             JsonKind::Null => false,
-            // A value of two bytes is only a pair of brackets or quotes.
-            JsonKind::String | JsonKind::Array | JsonKind::Object => member.value.length > 2,
+            JsonKind::String => member.value.length > 2,
+            JsonKind::Array | JsonKind::Object => {
+                let text = json::slice_span(self.raw, member.value);
+                let inner = text.get(1..text.len().saturating_sub(1));
+                inner.is_some_and(|inner| !inner.trim().is_empty())
+            }
             JsonKind::Number | JsonKind::Bool => true,
         })
     }
@@ -243,7 +247,8 @@ impl DialectReading<'_> {
         }
     }
 
-    /// Returns the dialect of the first part that belongs to another dialect; `None`: no such part.
+    /// Returns the other dialect of the first such part among the first [`PARTS_MAX`] that the
+    /// reader did not understand; `None`: no such part.
     fn find_in_parts(&self) -> Option<Dialect> {
         let other = |part: &Part| match *part {
             Part::Other { value } => Some(PartShape::from_span(self.raw, value).dialect),

@@ -95,8 +95,8 @@ fn parse_best(raw: &str) -> Result<ParsedMessage> {
     match (best, refused) {
         (Some((_, message)), _) if message.dialect_mismatch.is_some_and(|one| one.loses_tools) => {
             Err(Error::invalid_input(
-                "the message must have its tool calls and results in the form of one dialect, got \
-                 a form of which every dialect loses one",
+                "the message must have its tool calls and results in the form of one dialect; read \
+                 in any dialect, it loses one of them",
             ))
         }
         (Some((_, message)), _) => Ok(message),

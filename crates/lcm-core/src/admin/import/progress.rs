@@ -280,7 +280,7 @@ impl ImportSection {
         if in_order { Ok(()) } else { refuse_line(OUT_OF_ORDER) }
     }
 
-    /// Ensures that a version of the system messages may follow here.
+    /// Ensures that no message, summary or context item came yet: system messages come first.
     fn ensure_before_messages(&self) -> Result<()> {
         let is_first = self.messages_seen == 0
             && self.large_message.is_none()

@@ -76,7 +76,7 @@ pub(super) struct TurnCall<'a> {
 /// A tool result.
 #[derive(Clone, Debug)]
 pub(super) struct TurnAnswer<'a> {
-    /// Index of the entry.
+    /// Index of the entry that has the result.
     pub(super) entry: usize,
     /// Id of its call in the message; `None`: absent.
     pub(super) given_id: Option<Cow<'a, str>>,
@@ -340,7 +340,7 @@ macro_rules! missing {
         "[the result of this call is missing]"
     };
 }
-/// Text of the placeholder of a missing result.
+/// Text that stands in the place of a missing result.
 pub(super) const MISSING: &str = missing!();
-/// JSON of the placeholder of a missing result.
+/// JSON of the text that stands in the place of a missing result.
 pub(super) const MISSING_JSON: &str = concat!("\"", missing!(), "\"");

@@ -36,8 +36,8 @@ struct ToolEvent {
     id: Option<String>,
     name: String,
     is_call: bool,
-    /// Whether the event is a call, or a result that a tool returned: false for the placeholder of
-    /// a missing result.
+    /// Whether the event is a call, or a result of a tool; false: the placeholder of a missing
+    /// result that an earlier assembly wrote.
     is_real: bool,
     fate: CallFate,
 }

@@ -8,7 +8,7 @@ use lcm_text::base::json::{self, JsonFields, JsonKind};
 
 use super::super::instruction::{BYTES_MAX, MESSAGES_MAX};
 
-/// The members of an intake task.
+/// The members of a task `append` or `ingest`.
 pub(in crate::drive) struct IntakeTask {
     pub(super) conversation: String,
     pub(super) dialect: String,

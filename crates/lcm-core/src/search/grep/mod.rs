@@ -180,7 +180,8 @@ fn search_documents(
     let (vector, start) = (query.vector.as_ref(), query.file_options.start_position());
     if query.file_options.has_cursor() && matches!(pattern, GrepPattern::Text(_)) {
         return Err(Error::invalid_input(
-            "`cursor` requires a regular expression; set `mode` to `regex`, or omit `cursor`",
+            "`cursor` requires a regular expression or the scope `files`; set `mode` to `regex`, \
+             or omit `cursor`",
         ));
     }
     let found = execute::execute_query(session, context, pattern, vector, start)?;

@@ -102,7 +102,8 @@ impl<'g> GrepContext<'g> {
 }
 
 /// Reads the conversations of a grant, the last changed first; with `only`, at most the named one.
-/// Omits conversations that do not exist or of which the grant covers no message.
+/// Omits conversations that do not exist or are being deleted, or of which the grant covers no
+/// message.
 pub(super) fn read_permitted_conversations(
     session: &mut StoreSession<'_>,
     conversation: &str,

@@ -12,8 +12,8 @@ pub(crate) const PASSAGES_MAX: usize = 10;
 pub(crate) struct TextPassage {
     /// Number of the line in which the passage begins, from 1.
     pub(crate) line: u64,
-    /// Byte of the text at which the match begins; for words, the match with which the best part of
-    /// the first chunk begins.
+    /// Byte of the text at which the match begins; for words, the first match of the best part of
+    /// the passage's first chunk.
     pub(crate) byte: u64,
     pub(crate) snippet: Snippet,
     /// For words: score with 16 fractional bits. One for each matched query item in the passage,

@@ -202,7 +202,8 @@ impl RemakeRecord {
         self.asked.retain(|ask| ids.is_some_and(|ids| !ids.contains(&ask.id)));
     }
 
-    /// Adds a vain request to the model with this breaker scope to make the summary again.
+    /// Records that the model with this breaker scope was asked in vain to make the summary again
+    /// from these sources; once, however often it was asked.
     pub(crate) fn add_vain_ask(&mut self, id: [u8; 8], sources: [u8; 8], scope: &str) {
         let ask = VainAsk { id, sources, model: hash_model(scope) };
         if !self.asked.contains(&ask) {

@@ -212,7 +212,7 @@ pub(super) fn parse_unit(rest: &str) -> NumberUnit {
     }
     let length = bare.bytes().take_while(u8::is_ascii_alphabetic).count();
     let word = bare.get(..length).unwrap_or("");
-    // A single letter after a space or hyphen is a unit only if it is `s` or `h`.
+    // A single letter after a space, no-break space or hyphen is a unit only if it is `s` or `h`.
     let stands_apart = word.len() == 1 && bare.len() < rest.len() && !matches!(word, "s" | "h");
     if word.is_empty() || stands_apart {
         return PLAIN;
