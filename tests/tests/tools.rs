@@ -401,5 +401,5 @@ fn an_expansion_goes_on_behind_what_is_below_it() {
         assert!(told.contains(&format!("got `{after}`")), "{told}");
     }
     let told = refused(r#"{"query":"word","after":"x"}"#.to_owned());
-    assert!(told.contains("`after` requires `summaryIds`"), "{told}");
+    assert!(told.contains("`after` must not be given with `query`"), "{told}");
 }

@@ -284,3 +284,60 @@ fn a_half_answer_that_comes_back_whole_is_stored() {
         host.ensure_sound();
     }
 }
+
+/// The first message of the conversation was taken back while it was streamed, and comes back whole
+/// and with what followed.
+#[test]
+fn a_first_message_that_comes_back_whole_is_stored() {
+    let greet = |text: &str| json!({"role": "assistant", "content": text, "id": "g"});
+    let rest = [with_id("u", 0), with_id("a", 1)];
+    let chat = |text: &str| [&[greet(text)], &rest[..]].concat();
+    let mut host = Host::new();
+    host.append(Dialect::OpenaiChat, &chat("Hello, I am"));
+    host.store.begin_call();
+    let whole = json!({"to": 0, "seq_seen": host.seen}).to_string();
+    host.engine.call(&mut host.store, CHAT, "rewind", &whole, host.now).expect("a rewind");
+    let whole = chat("Hello, I am your assistant of today.");
+    assert_eq!(host.append(Dialect::OpenaiChat, &whole).ingested, 1, "{:?}", host.warnings);
+    assert!(host.stored().contains(&whole[0]));
+    host.ensure_sound();
+}
+
+/// A message that comes back by its id behind another one replaces what follows there.
+#[test]
+fn a_message_that_comes_back_by_its_id_sets_aside() {
+    let say = |number: usize| with_id(&format!("m{number}"), number);
+    let mut host = Host::new();
+    for list in [&[1, 2, 3, 4][..], &[1, 2, 5, 6, 7], &[1, 2, 3], &[1, 2, 7], &[1, 2, 7, 8]] {
+        let list: Vec<Value> = list.iter().map(|number| say(*number)).collect();
+        host.append(Dialect::OpenaiChat, &list);
+        assert_eq!(host.context_texts(), texts_of(&list), "{:?}", host.warnings);
+    }
+    assert_eq!(host.stored().len(), 8);
+    host.ensure_sound();
+}
+
+/// After a rewind the host says a short message alone that begins the branch as well, and goes back
+/// to the branch.
+#[test]
+fn a_branch_is_found_behind_its_short_beginning() {
+    let short = json!({"role": "user", "content": "ok"});
+    let chat = vec![
+        long_message("user", 0),
+        long_message("assistant", 1),
+        short.clone(),
+        long_message("assistant", 3),
+    ];
+    for first in [2, 4] {
+        let mut host = Host::new();
+        host.append(Dialect::OpenaiChat, &chat[..first]);
+        host.append(Dialect::OpenaiChat, &chat);
+        host.store.begin_call();
+        let back = json!({"to": 2, "seq_seen": host.seen}).to_string();
+        host.engine.call(&mut host.store, CHAT, "rewind", &back, host.now).expect("a rewind");
+        host.append(Dialect::OpenaiChat, std::slice::from_ref(&short));
+        assert_eq!(host.append(Dialect::OpenaiChat, &chat).ingested, 0, "{:?}", host.warnings);
+        assert_eq!(host.context_texts(), texts_of(&chat), "{:?}", host.warnings);
+        host.ensure_sound();
+    }
+}

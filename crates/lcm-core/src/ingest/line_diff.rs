@@ -287,7 +287,7 @@ impl LineComparison<'_, '_> {
             length > 0
                 && run.length > 0
                 && run.start >= length
-                && run.position_first > int::to_u64(length)
+                && run.position_first >= prefix.position_first + int::to_u64(length)
                 && anchors + run.anchors >= INSIDE_ANCHORS_MIN
         };
         let is_suffix = suffix.anchors > 0 && (is_near || follows_prefix(&suffix));

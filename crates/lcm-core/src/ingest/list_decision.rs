@@ -270,7 +270,8 @@ impl LineRequest<'_, '_> {
     }
 
     /// Gives entries that are other forms of stored messages the outcome `Revision`; `Stored` if
-    /// this form is stored already, or begins a set-aside branch at its place.
+    /// this form is stored already, or begins a set-aside branch at its place. Position 0: the form
+    /// has no place in the line.
     fn apply_forms(
         &self,
         session: &mut StoreSession<'_>,
@@ -289,7 +290,7 @@ impl LineRequest<'_, '_> {
                 continue;
             };
             let is_known = known.iter().any(|form| form.is_same_message(&entry.mark))
-                || self.line.has_branch(session, position - 1, entry)?;
+                || (*position > 0 && self.line.has_branch(session, position - 1, entry)?);
             *outcome = if is_known { EntryOutcome::Stored } else { EntryOutcome::Revision };
             count += usize::from(!is_known);
         }
@@ -425,6 +426,8 @@ impl LineRequest<'_, '_> {
             decision.found_by = "alignment";
         }
         let fork = self.line.seq_at(last.position);
+        let left = self.line.count_messages().saturating_sub(last.position);
+        let ends_doubt = ends_doubt && left == 0;
         self.mark_restored(session, (last.count, &restored), decision)?;
         let hidden = self.restore_known(&mut restored);
         if hidden > 0 {
@@ -434,7 +437,10 @@ impl LineRequest<'_, '_> {
             ));
         }
         let new = decision.outcomes.iter().skip(last.count + restored.count);
-        let (count, has_restored) = (restored.count, restored.count > 0);
+        // No id of a message of the line is that of a set-aside one.
+        let is_set_aside = |entry: &AlignableEntry| entry.is_known() && entry.position.is_none();
+        let has_restored = self.entries.iter().skip(last.count).any(is_set_aside);
+        let (count, has_restored) = (restored.count, has_restored || restored.count > 0);
         let has_new = new.into_iter().any(|outcome| *outcome == EntryOutcome::New);
         let restored = restored.ranges;
         let mut change = LineChange { fork: messages, is_grown: false, restored, ends_doubt };
@@ -528,9 +534,8 @@ impl LineRequest<'_, '_> {
         forms.extend(&restored.forms);
         sort::sort(&mut forms);
         forms.dedup();
-        // These forms have no place in the line. Only whether they are stored matters, so any
-        // position will do.
-        let forms: Vec<(usize, u64)> = forms.into_iter().map(|index| (index, 1)).collect();
+        // These forms have no place in the line.
+        let forms: Vec<(usize, u64)> = forms.into_iter().map(|index| (index, 0)).collect();
         self.apply_forms(session, &forms, decision)?;
         if let Some(index) = restored.grown {
             decision.outcomes.get_mut(index).into_iter().for_each(|it| *it = EntryOutcome::New);
@@ -547,6 +552,9 @@ impl LineRequest<'_, '_> {
     ) -> Result<Option<(LastStored, RestoredMessages)>> {
         let place_of = |count: usize| {
             let index = count.checked_sub(1)?;
+            if count == self.diff.accepted {
+                return Some(self.diff.position_accepted);
+            }
             self.diff.positions.get(index).copied().flatten().filter(|_| index > 0)
         };
         let mut earlier = last;
@@ -685,23 +693,31 @@ impl LineRequest<'_, '_> {
         let count_in = |from: u64, to: u64| {
             int::to_u64(positions.iter().filter(|it| (from + 1..=to).contains(it)).count())
         };
-        let mut wanted = last.saturating_sub(first);
+        // Messages that the list need not have: pairs of the position before and the last one.
+        let mut excused: Vec<(u64, u64)> = Vec::new();
         for (gap_first, gap_last) in self.withdrawals.list_gaps() {
             let from = self.line.count_through(gap_first - 1).max(first);
             let end = self.line.count_through(gap_last);
             let is_on_branch = positions.binary_search(&(end + 1)).is_ok();
             if is_on_branch && count_in(from, end) == 0 && self.caller_seen().is_none() {
-                wanted = wanted.saturating_sub(end.min(last).saturating_sub(from));
+                excused.push((from, end));
             }
         }
-        let mut is_all = count_in(first, last) == wanted;
-        if !is_all && self.line.message_history().head.ledger.withdrawn_tokens > 0 {
-            for (from, to) in self.list_session_ranges(session)? {
-                let (from, to) = (from.max(first), to.min(last));
+        let is_all_but = |excused: &mut Vec<(u64, u64)>| {
+            sort::sort(excused);
+            let (mut wanted, mut counted) = (last.saturating_sub(first), first);
+            for (from, to) in excused {
+                let (from, to) = ((*from).max(counted), (*to).min(last));
                 let count = to.saturating_sub(from);
                 wanted = wanted.saturating_sub(count - count_in(from, to).min(count));
+                counted = counted.max(to);
             }
-            is_all = count_in(first, last) == wanted;
+            count_in(first, last) == wanted
+        };
+        let mut is_all = is_all_but(&mut excused);
+        if !is_all && self.line.message_history().head.ledger.withdrawn_tokens > 0 {
+            excused.extend(self.list_session_ranges(session)?);
+            is_all = is_all_but(&mut excused);
         }
         // Another caller may have handed over the earlier list with which this list begins.
         let seq_before = if self.caller_seen().is_none() && !is_all { 0 } else { seq_before };
