@@ -56,6 +56,12 @@ impl AlignableEntry {
         self.known_seq.is_some()
     }
 
+    /// Returns whether an id of the entry is that of a message outside the line: a set-aside one,
+    /// because ids of other forms do not count.
+    pub(super) fn is_set_aside(&self) -> bool {
+        self.is_known() && self.position.is_none()
+    }
+
     /// Returns whether the entry, if it matches, proves that entry and message are the same.
     pub(super) fn is_anchor(&self) -> bool {
         self.is_discriminating || self.is_known()

@@ -5,10 +5,7 @@
 
 use alloc::vec::Vec;
 
-use crate::storage::{
-    records::withdrawals::{WithdrawalReason, WithdrawnRange},
-    store_session::StoreSession,
-};
+use crate::storage::{records::withdrawals::WithdrawnRange, store_session::StoreSession};
 use lcm_text::base::{error::Result, int, sort};
 
 use super::{
@@ -49,10 +46,10 @@ impl RestoredMessages {
         let Some(index) = self.grown else { return };
         self.count -= 1;
         self.forms.retain(|form| *form != index);
-        let last = self.ranges.pop();
-        self.ranges.extend(
-            last.filter(|(first, last)| first < last).map(|(first, last)| (first, last - 1)),
-        );
+        if let Some((_, last)) = self.ranges.last_mut() {
+            *last -= 1;
+        }
+        self.ranges.retain(|(first, last)| first <= last);
     }
 }
 
@@ -153,13 +150,10 @@ impl LineRequest<'_, '_> {
     /// Adds the set-aside messages with an id of an entry. Returns how many of them cannot come
     /// back, because too many ranges come back.
     pub(super) fn restore_known(&self, restored: &mut RestoredMessages) -> usize {
-        let is_set_aside = |seq: &u64| {
-            matches!(self.withdrawals.reason_of(*seq), Some(WithdrawalReason::SetAside { .. }))
-        };
         let known = self.entries.iter().enumerate();
-        let known = known.filter(|(index, _)| restored.grown != Some(*index));
-        let known = known.filter_map(|(_, entry)| entry.known_seq);
-        let mut seqs: Vec<u64> = known.filter(is_set_aside).collect();
+        let known =
+            known.filter(|(index, entry)| restored.grown != Some(*index) && entry.is_set_aside());
+        let mut seqs: Vec<u64> = known.filter_map(|(_, entry)| entry.known_seq).collect();
         sort::sort(&mut seqs);
         seqs.dedup();
         let mut hidden = 0;
@@ -183,7 +177,7 @@ impl LineRequest<'_, '_> {
     pub(super) fn list_known_forms(&self, restored: &RestoredMessages) -> Vec<usize> {
         let is_form = |(index, entry): &(usize, &AlignableEntry)| {
             let is_new = [self.diff.grown, restored.grown].contains(&Some(*index));
-            entry.is_known() && entry.position.is_none() && entry.may_be_form.get() && !is_new
+            entry.is_set_aside() && entry.may_be_form.get() && !is_new
         };
         self.entries.iter().enumerate().filter(is_form).map(|(index, _)| index).collect()
     }

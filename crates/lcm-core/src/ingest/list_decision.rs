@@ -437,10 +437,9 @@ impl LineRequest<'_, '_> {
             ));
         }
         let new = decision.outcomes.iter().skip(last.count + restored.count);
-        // No id of a message of the line is that of a set-aside one.
-        let is_set_aside = |entry: &AlignableEntry| entry.is_known() && entry.position.is_none();
-        let has_restored = self.entries.iter().skip(last.count).any(is_set_aside);
-        let (count, has_restored) = (restored.count, has_restored || restored.count > 0);
+        let mut rest = self.entries.iter().skip(last.count);
+        let has_restored = restored.count > 0 || rest.any(AlignableEntry::is_set_aside);
+        let count = restored.count;
         let has_new = new.into_iter().any(|outcome| *outcome == EntryOutcome::New);
         let restored = restored.ranges;
         let mut change = LineChange { fork: messages, is_grown: false, restored, ends_doubt };
@@ -520,8 +519,8 @@ impl LineRequest<'_, '_> {
         Ok(placement)
     }
 
-    /// Marks the entries from index `start` on that come back as stored, and those with a form that
-    /// is not stored as other forms of their messages.
+    /// Gives the entries from index `start` on that come back the outcome `Stored`, and those whose
+    /// form is not stored yet `Revision`. A longer form of the message behind them is new.
     fn mark_restored(
         &self,
         session: &mut StoreSession<'_>,
@@ -543,31 +542,29 @@ impl LineRequest<'_, '_> {
         Ok(())
     }
 
-    /// Finds a set-aside branch that begins before the last stored entries, if these may be said
-    /// again, and that has more of the list. Returns also the last stored entry before it.
+    /// Finds a set-aside branch to which the last stored entries belong: the line has equal ones,
+    /// because people say short texts again, but the branch has more of the list. Returns also the
+    /// last stored entry before the branch.
     fn find_longer_branch(
         &self,
         session: &mut StoreSession<'_>,
         last: LastStored,
     ) -> Result<Option<(LastStored, RestoredMessages)>> {
-        let place_of = |count: usize| {
-            let index = count.checked_sub(1)?;
-            if count == self.diff.accepted {
-                return Some(self.diff.position_accepted);
-            }
-            self.diff.positions.get(index).copied().flatten().filter(|_| index > 0)
+        let position_after = |count: usize| match count.checked_sub(1)? {
+            _ if count == self.diff.accepted => Some(self.diff.position_accepted),
+            0 => None,
+            index => self.diff.positions.get(index).copied().flatten(),
         };
         let mut earlier = last;
-        for back in 1..=SAID_AGAIN_MAX {
-            let entry = self.entries.get(earlier.count.saturating_sub(1));
-            let is_weak = entry.is_some_and(|entry| !entry.is_anchor());
-            let before = place_of(earlier.count.saturating_sub(1));
-            let is_run = place_of(earlier.count) == Some(earlier.position)
-                && before.is_some_and(|before| before + 1 == earlier.position);
+        for back in 1..=SAID_AGAIN_MAX.min(last.count) {
+            let LastStored { count, position } = earlier;
+            let is_weak = self.entries.get(count - 1).is_some_and(|entry| !entry.is_anchor());
+            let before = position_after(count - 1).map(|before| before + 1);
+            let is_run = position_after(count) == Some(position) && before == Some(position);
             if !is_weak || !is_run || last.count == self.entries.len() {
                 break;
             }
-            earlier = LastStored { count: earlier.count - 1, position: earlier.position - 1 };
+            earlier = LastStored { count: count - 1, position: position - 1 };
             let fork = self.line.seq_at(earlier.position);
             let branch = self.walk_branches(session, earlier.count, fork)?;
             let returned = self.entries.iter().skip(earlier.count).take(branch.count);
@@ -690,9 +687,8 @@ impl LineRequest<'_, '_> {
         let mut positions: Vec<u64> = self.diff.positions.iter().flatten().copied().collect();
         sort::sort(&mut positions);
         positions.dedup();
-        let count_in = |from: u64, to: u64| {
-            int::to_u64(positions.iter().filter(|it| (from + 1..=to).contains(it)).count())
-        };
+        let count_to = |to: u64| int::to_u64(positions.partition_point(|it| *it <= to));
+        let count_in = |from: u64, to: u64| count_to(to).saturating_sub(count_to(from));
         // Messages that the list need not have: pairs of the position before and the last one.
         let mut excused: Vec<(u64, u64)> = Vec::new();
         for (gap_first, gap_last) in self.withdrawals.list_gaps() {
@@ -736,6 +732,7 @@ impl LineRequest<'_, '_> {
             )),
             ContextItem::Run(_) | ContextItem::Summary(_) => None,
         });
-        Ok(ranges.collect())
+        // Other forms of messages have no position.
+        Ok(ranges.filter(|(from, to)| from < to).collect())
     }
 }

@@ -5,9 +5,6 @@
 //! only, not for ids, times and sizes. Not here: ranges of a file ([`super::describe_file`]) and
 //! the sources of a summary ([`mod@super::expand`]).
 
-use crate::storage::pack::PlacedMessage;
-use crate::storage::read_scope;
-use crate::storage::session::SessionLifecycle;
 use alloc::{collections::VecDeque, string::String, vec::Vec};
 
 use crate::storage::{
@@ -15,11 +12,14 @@ use crate::storage::{
     context::ContextItem,
     head::LoadedHead,
     history::MessageHistory,
+    pack::PlacedMessage,
+    read_scope::{self, IdLookup, ReadLimits, RecallAnswer, ResolvedId},
     records::{
         grants::GrantAccess,
         remakes::RemakeRecord,
         system_slot::{self, SystemVersion},
     },
+    session::SessionLifecycle,
     store_session::StoreSession,
     summary::{self, SourceRef, StoredFinish, Summary, SummarySources},
     withdrawn_mark::{self, WITHDRAWN_MESSAGES},
@@ -38,7 +38,6 @@ use super::{
     describe_file::{self, FileRangeOptions},
     options::{OPTIONS_ARGUMENT, parse_options},
 };
-use crate::storage::read_scope::{IdLookup, ReadLimits, RecallAnswer, ResolvedId};
 
 /// Most summaries in the list `subtree` of one answer.
 const SUBTREE_MAX: usize = 256;
@@ -97,7 +96,7 @@ pub(crate) fn describe_uncharged(
             ResolvedId::Summary(id) => {
                 let loaded = LoadedHead::open_existing(session, call)?;
                 let history = MessageHistory::new(call, &loaded.head);
-                describe_summary(session, &history, (call, id), within)
+                describe_summary(session, call, &history, id, within)
             }
             ResolvedId::Message(seq) => describe_message(session, call, seq, within),
             ResolvedId::System(id) => describe_system(session, call, id, within),
@@ -111,8 +110,9 @@ pub(crate) fn describe_uncharged(
 /// Describes a summary.
 fn describe_summary(
     session: &mut StoreSession<'_>,
+    call: Call<'_>,
     history: &MessageHistory<'_>,
-    (call, id): (Call<'_>, [u8; 8]),
+    id: [u8; 8],
     within: ReadLimits<'_>,
 ) -> Result<RecallAnswer> {
     let keys = call.keys;
@@ -130,20 +130,11 @@ fn describe_summary(
     };
     let replaced_by = (replaced_by != id).then(|| summary::format_summary_id(replaced_by));
     let derived: Vec<String> = derived.into_iter().map(summary::format_summary_id).collect();
-    let message_ids: Vec<String> = match &record.sources {
-        SummarySources::Messages { span, .. } => span
-            .list_ranges()
-            .into_iter()
-            .flat_map(|(first, last)| first..=last)
-            .take(int::to_usize(MESSAGE_IDS_MAX))
-            .map(|seq| keys.message_id(seq))
-            .collect(),
-        SummarySources::Summaries(_) => Vec::new(),
-    };
     let steps_max = within.permit.map_or(u32::MAX, GrantAccess::depth_max);
     let (subtree, complete) = list_subtree(session, call, (id, &record), steps_max)?;
     let text = within.truncate_text(&record.text);
-    let (mut w, tokens) = (JsonWriter::new_object(), tokens::estimate(text));
+    let tokens = tokens::estimate(text);
+    let mut w = JsonWriter::new_object();
     w.add_flag("capped", record.capped);
     w.add_time("created_at", record.created_at);
     w.add_number("depth", record.depth.into());
@@ -159,7 +150,7 @@ fn describe_summary(
     w.add_text("kind", record.kind());
     w.add_time("latest_at", record.latest_at);
     w.add_text("level", record.shown_level().as_str());
-    w.add_texts("message_ids", &message_ids);
+    w.add_texts("message_ids", &list_message_ids(call, &record));
     w.add_number("message_tokens", record.message_tokens);
     w.add_text("model", &record.model);
     w.add_number("prompt_version", record.prompt_version.into());
@@ -178,6 +169,13 @@ fn describe_summary(
     w.add_text("trust", record.trust.as_str());
     withdrawn_mark::add_summary_mark(session, history, &record, &mut w)?;
     Ok(RecallAnswer::new(w, tokens))
+}
+
+/// Lists the ids of the first [`MESSAGE_IDS_MAX`] messages of a leaf; a condensed summary has none.
+fn list_message_ids(call: Call<'_>, record: &Summary) -> Vec<String> {
+    let SummarySources::Messages { span, .. } = &record.sources else { return Vec::new() };
+    let seqs = span.list_ranges().into_iter().flat_map(|(first, last)| first..=last);
+    seqs.take(int::to_usize(MESSAGE_IDS_MAX)).map(|seq| call.keys.message_id(seq)).collect()
 }
 
 /// Describes a conversation: its counts, and the oldest [`SUBTREE_MAX`] summaries of its context

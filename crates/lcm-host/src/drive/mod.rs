@@ -173,7 +173,7 @@ impl Driver<'_> {
             if text.len() > range.bytes_max && !self.state.uploads.contains_key(&index) {
                 // The event of a failure names the message.
                 instruction.range.index_first = index;
-                let reference = self.upload(text, instruction)?;
+                let reference = self.upload_message(text, instruction)?;
                 self.state.uploads.insert(index, reference);
             }
         }
@@ -181,7 +181,7 @@ impl Driver<'_> {
     }
 
     /// Uploads a text in pieces that end between characters; returns the reference to the upload.
-    fn upload(&self, text: &str, instruction: &Instruction) -> CallResult<String> {
+    fn upload_message(&self, text: &str, instruction: &Instruction) -> CallResult<String> {
         let (upload, mut arguments) = (sha256_hex(text.as_bytes()), instruction.arguments.clone());
         let extra = json!({"bytes": text.len(), "family": arguments.remove("family")}).to_string();
         let mut offset = 0;

@@ -139,7 +139,7 @@ impl Sqlite {
                 self.path.display()
             )));
         }
-        settle(&connection, self.busy_timeout).map_err(begun)?;
+        set_pragmas(&connection, self.busy_timeout).map_err(begun)?;
         Ok(connection)
     }
 }
@@ -269,7 +269,7 @@ fn mark(connection: &mut Connection) -> rusqlite::Result<()> {
 
 /// Sets the pragmas of the connection, and waits at most `patience` where another connection keeps
 /// the write-ahead log from being turned on. A commit that returned then survives a power failure.
-fn settle(connection: &Connection, patience: Duration) -> rusqlite::Result<()> {
+fn set_pragmas(connection: &Connection, patience: Duration) -> rusqlite::Result<()> {
     let began = Instant::now();
     // SQLite itself does not wait here for a connection that writes to a new file.
     let write_ahead =

@@ -7,23 +7,13 @@ use std::{fs, os::unix::fs::PermissionsExt as _, time::Duration};
 use lcm_host::{
     Cancel,
     completion::{CompletionProvider as _, Exec},
-    types::{CompletionErrorCode, CompletionRequest, CompletionResult, Finish, Level, Purpose},
+    types::{CompletionErrorCode, CompletionRequest, CompletionResult, Finish, Level},
 };
 
-use crate::Folder;
+use crate::{Folder, build_request};
 
 fn request(prompt: &str) -> CompletionRequest {
-    CompletionRequest {
-        id: "t1".into(),
-        purpose: Purpose::Leaf,
-        level: Level::Aggressive,
-        system: "be brief".into(),
-        prompt: prompt.into(),
-        input_tokens: 12,
-        output_tokens_max: 34,
-        temperature_permille: 200,
-        model: None,
-    }
+    CompletionRequest { level: Level::Aggressive, ..build_request(prompt) }
 }
 
 /// A program with this body, called with the folder as its argument.

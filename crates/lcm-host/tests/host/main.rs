@@ -34,6 +34,8 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
+use lcm_host::types::{CompletionRequest, Level, Purpose};
+
 /// A folder of its own for one test, removed at the end.
 struct Folder(PathBuf);
 
@@ -54,6 +56,21 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A request for a short summary.
+fn build_request(prompt: &str) -> CompletionRequest {
+    CompletionRequest {
+        id: "t1".into(),
+        purpose: Purpose::Leaf,
+        level: Level::Normal,
+        system: "be brief".into(),
+        prompt: prompt.into(),
+        input_tokens: 12,
+        output_tokens_max: 34,
+        temperature_permille: 200,
+        model: None,
     }
 }
 

@@ -9,30 +9,16 @@ use std::{
 use lcm_host::{
     Cancel,
     completion::{Anthropic, Chain, CompletionProvider, OpenAi},
-    types::{
-        Completion, CompletionError, CompletionErrorCode as Code, CompletionRequest,
-        CompletionResult, Finish, Level, Purpose,
-    },
+    types::{Completion, CompletionError, CompletionErrorCode as Code, CompletionResult, Finish},
 };
 use serde_json::{Value, json};
 
-use crate::server::{Asked, Reply, Server, reply, response};
+use crate::{
+    build_request,
+    server::{Asked, Reply, Server, reply, response},
+};
 
 const KEY: &str = "sk-very-secret";
-
-fn request() -> CompletionRequest {
-    CompletionRequest {
-        id: "t1".into(),
-        purpose: Purpose::Leaf,
-        level: Level::Normal,
-        system: "be brief".into(),
-        prompt: "a \"long\" story".into(),
-        input_tokens: 12,
-        output_tokens_max: 34,
-        temperature_permille: 200,
-        model: None,
-    }
-}
 
 fn openai(server: &Server) -> OpenAi {
     OpenAi::parse(&format!("m@http://127.0.0.1:{}/v1", server.port), Some(KEY)).unwrap()
@@ -57,7 +43,7 @@ fn failed(result: CompletionResult) -> CompletionError {
 }
 
 fn ask(provider: &dyn CompletionProvider) -> CompletionResult {
-    provider.complete(&request(), &Cancel::default())
+    provider.complete(&build_request("a \"long\" story"), &Cancel::default())
 }
 
 /// What OpenAI's shape of provider makes of one answer, and what it was asked.
@@ -364,7 +350,7 @@ fn work_that_is_stopped_closes_the_connection_at_once() {
     let model = openai(&server);
     let began = Instant::now();
     thread::scope(|scope| {
-        let asking = scope.spawn(|| model.complete(&request(), &cancel));
+        let asking = scope.spawn(|| model.complete(&build_request("a \"long\" story"), &cancel));
         while server.asked().is_empty() {
             thread::yield_now();
         }

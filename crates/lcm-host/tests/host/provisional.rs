@@ -7,12 +7,12 @@ use lcm_host::{
     completion::{Chain, CompletionProvider},
     types::{
         Completion, CompletionError, CompletionErrorCode, CompletionRequest, CompletionResult,
-        Finish, Level, Purpose,
+        Finish,
     },
 };
 use serde_json::{Value, json};
 
-use crate::engine::component;
+use crate::{build_request, engine::component};
 
 const MINUTE_MS: u64 = 60_000;
 const START: u64 = 1_700_000_000_000;
@@ -140,17 +140,7 @@ fn the_next_model_is_asked_after_an_answer_that_says_nothing_or_was_cut_off() {
 
 #[test]
 fn a_cut_off_answer_counts_if_the_next_model_refuses_and_nobody_stops() {
-    let request = CompletionRequest {
-        id: "task".into(),
-        purpose: Purpose::Leaf,
-        level: Level::Normal,
-        system: String::new(),
-        prompt: "text".into(),
-        input_tokens: 1,
-        output_tokens_max: 1,
-        temperature_permille: 0,
-        model: None,
-    };
+    let request = build_request("text");
     for code in [
         CompletionErrorCode::Auth,
         CompletionErrorCode::Policy,

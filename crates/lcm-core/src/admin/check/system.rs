@@ -77,7 +77,7 @@ mod tests {
     use lcm_text::types::api::Dialect;
 
     /// Returns the finding about a version of one message.
-    fn finding(role: &str, more_tokens: u32) -> Option<String> {
+    fn find_fault(role: &str, more_tokens: u32) -> Option<String> {
         let raw = format!(r#"{{"role":"{role}","content":"Answer in short sentences."}}"#);
         let dialect = Dialect::OpenaiChat;
         let parsed = message::parse(dialect, &raw).unwrap();
@@ -103,10 +103,12 @@ mod tests {
 
     #[test]
     fn a_finding_names_the_role_or_the_tokens_that_differ() {
-        assert_eq!(finding("system", 0), None);
+        assert_eq!(find_fault("system", 0), None);
         assert!(
-            finding("user", 0).unwrap().ends_with("has a message that is not of the role `system`")
+            find_fault("user", 0)
+                .unwrap()
+                .ends_with("has a message that is not of the role `system`")
         );
-        assert!(finding("system", 1).unwrap().contains(" counts "));
+        assert!(find_fault("system", 1).unwrap().contains(" counts "));
     }
 }

@@ -210,8 +210,8 @@ impl Withdrawals {
         self.ranges = ranges;
     }
 
-    /// Puts the messages of ascending ranges back into the line. A range that does not come back
-    /// behind the message that it followed begins a branch there.
+    /// Puts the messages of ascending ranges back into the line. If other messages of the line are
+    /// then between a range and the message that it followed, the range is a branch after it.
     pub(crate) fn restore_ranges(&mut self, restored: &[(u64, u64)]) {
         let find_start = |(first, _): &(u64, u64)| {
             let range = self.range_of(*first)?;
