@@ -14,8 +14,8 @@ const tools = { read_file: tool({ inputSchema, execute: readFile }) };
 
 async function transformParams({ params }) {
   const system = params.prompt.filter(({ role }) => role === "system");
-  const toLcm = ({ role, content }) => ({ role, content: content.map(toPart) });
-  await chat.turn(params.prompt.slice(system.length).map(toLcm));
+  const list = params.prompt.slice(system.length);
+  await chat.turn(list.map(({ role, content }) => ({ role, content: content.map(toPart) })));
   return { ...params, prompt: [...system, ...(await chat.assemble()).messages.map(fromLcm)] };
 }
 
@@ -27,14 +27,17 @@ async function wrapGenerate({ doGenerate }) {
 
 /** The parts of the AI SDK have other names than those of the dialect `lcm`. */
 function toPart({ toolCallId: id, toolName: name, input, output, ...part }) {
-  if (part.type === "tool-call") return { type: "tool_call", id, name, input };
+  if (part.data instanceof Uint8Array) part.data = Buffer.from(part.data).toString("base64");
+  if (part.providerMetadata) ({ providerMetadata: part.providerOptions, ...part } = part);
+  if (part.type === "tool-call") return { ...part, type: "tool_call", id, name, input };
   if (part.type !== "tool-result") return part;
   return { type: "tool_result", call_id: id, name, output: output.value };
 }
 
 function fromLcm({ role, content, parts = content }) {
-  const fromPart = ({ id, call_id, name: toolName, input, output: value, ...part }) => {
-    if (part.type === "tool_call") return { type: "tool-call", toolCallId: id, toolName, input };
+  const fromPart = ({ id: toolCallId, call_id, name: toolName, input, output: value, ...part }) => {
+    const call = { ...part, type: "tool-call", toolCallId, toolName, input };
+    if (part.type === "tool_call") return call;
     if (part.type !== "tool_result") return part;
     const output = { type: typeof value === "string" ? "text" : "json", value };
     return { type: "tool-result", toolCallId: call_id, toolName, output };

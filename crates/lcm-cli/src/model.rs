@@ -71,7 +71,7 @@ pub(crate) fn build_chain(
     Ok(chain)
 }
 
-/// The models of a configuration that the program can ask.
+/// Part of a warning: which models of a configuration the program can ask.
 const KNOWN: &str = "the program asks `openai/MODEL` and `anthropic/MODEL`";
 
 /// Returns the SPEC of a model `PROVIDER/MODEL`; `None`: the program cannot ask the provider.

@@ -12,8 +12,19 @@ import { pause } from "./queue.js";
 const TEXTS_AT_ONCE_MAX = 500;
 /** Greatest depth of a copied object; deeper and circular objects become text at once. */
 const COPY_DEPTH_MAX = 32;
+/** How the JSON of bytes begins: of a typed array, and of a Buffer. */
+const BYTES_BEGIN = ['{"0":', '{"type":"Buffer"'];
 /** Result of a copy that cannot be made. */
 const UNKNOWN = Symbol("unknown");
+
+/** Refuses bytes in a value: their JSON is an object of numbers, which no provider takes. */
+function refuseBytes(value, path) {
+  if (ArrayBuffer.isView(value)) {
+    throw invalid(`\`${path}\` must be base64 text, got a ${value.constructor.name}`);
+  }
+  if (typeof value !== "object" || value === null || typeof value.toJSON === "function") return;
+  for (const [key, item] of Object.entries(value)) refuseBytes(item, `${path}.${key}`);
+}
 
 function messageText(message, index) {
   const path = `messages.${index}`;
@@ -21,7 +32,9 @@ function messageText(message, index) {
   if (typeof message !== "object" || message === null) {
     throw invalid(`\`${path}\` must be an object or JSON text`);
   }
-  return toJson(message, path);
+  const text = toJson(message, path);
+  if (BYTES_BEGIN.some((begin) => text.includes(begin))) refuseBytes(message, path);
+  return text;
 }
 
 function checked(messages) {

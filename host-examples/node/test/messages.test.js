@@ -35,6 +35,17 @@ test("objects become compact JSON, strings stay, lone surrogates become escapes"
   }
 });
 
+test("bytes are refused, by their place, in a list of any length", async () => {
+  for (const [data, name] of [[new Uint8Array(2), "Uint8Array"], [Buffer.from("a"), "Buffer"]]) {
+    const image = { role: "user", content: [{ type: "image" }, { type: "image", data }] };
+    const message = new RegExp(`content\\.1\\.data.*base64.*${name}`);
+    assert.throws(() => messageTexts([image]), { ...INVALID, message });
+    assert.throws(() => reader(Array(LONG).fill(image)), { ...INVALID, message });
+  }
+  const numbered = { role: "user", content: { 0: "a", type: "Buffer" } };
+  assert.deepEqual(messageTexts([numbered]), [JSON.stringify(numbered)]);
+});
+
 test("the texts of a long list are those of a short one", async () => {
   const list = Array.from({ length: LONG / 8 }, shapes).flat();
   const wanted = list.map((one) => (typeof one === "string" ? one : JSON.stringify(one)));

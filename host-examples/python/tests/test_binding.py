@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import random
 import subprocess
+import threading
 import unittest
 import weakref
 from unittest import mock
@@ -74,6 +75,20 @@ class Values(unittest.TestCase):
                 page["reverse"], page["entries_max"] = True, 1
                 entries, more = reader.call("probe.scan", page, port)
                 self.assertEqual((entries, more), ([puts[-1]], True))
+
+    def test_a_thread_does_not_disturb_a_conversion_of_another(self):
+        classes, instance = types.case_test_cache, Instance(probe_program())
+        classes.clear()
+        classes.add(int)
+
+        def move() -> None:
+            puts = {"puts": [{"key": "k", "value": b"value"}]}
+            instance.call("probe.commit", puts, DirectPort(MemoryStore()))
+
+        other = threading.Thread(target=move)
+        other.start()
+        other.join()
+        self.assertEqual(list(classes), [int])
 
     def test_a_mebibyte_in_one_call_passes_both_ways(self):
         value = random.Random(1).randbytes(256 * 1024)

@@ -185,3 +185,28 @@ fn reminders_from_the_first_question_on_double_nothing() {
         host.ensure_sound();
     }
 }
+
+/// An answer that is only a reference to audio, or an item, is made again.
+#[test]
+fn another_reference_is_another_answer() {
+    let ways = [
+        (
+            Dialect::OpenaiChat,
+            json!({"role": "assistant", "content": null, "audio": {"id": "a_1"}}),
+        ),
+        (Dialect::OpenaiResponses, json!({"type": "item_reference", "id": "msg_AAAA1234567890"})),
+    ];
+    for (dialect, first) in ways {
+        let mut host = Host::new();
+        let mut list = chat_of(5);
+        list.push(first.clone());
+        host.append(dialect, &list);
+        let second = first.to_string().replace("a_1", "a_2").replace("AAAA", "BBBB");
+        list[5] = serde_json::from_str(&second).unwrap();
+        list.push(long_message("user", 6));
+        host.append(dialect, &list);
+        let stored = host.stored();
+        assert!(stored.contains(&list[5]), "{stored:?} {:?}", host.warnings);
+        assert_eq!(host.assemble_chat(dialect, 1_000_000), list);
+    }
+}

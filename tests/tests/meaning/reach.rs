@@ -463,3 +463,38 @@ fn a_new_text_beside_a_summary_is_stored_with_it() {
     }
     assert_eq!(host.stored().len() - before, 3, "{:?}", host.warnings);
 }
+
+/// A call with the id `id` and its result.
+fn call_messages(number: usize, id: &str) -> [Value; 2] {
+    let arguments = json!({"cmd": format!("make step{number} of the tree")}).to_string();
+    let call = json!({"id": id, "type": "function", "function": {
+        "name": "bash", "arguments": arguments}});
+    let output = format!("output number {number} of a command that printed much text");
+    [
+        json!({"role": "assistant", "content": null, "tool_calls": [call]}),
+        json!({"role": "tool", "tool_call_id": id, "content": output}),
+    ]
+}
+
+/// An agent keeps its task and its plan, and the newest calls, whose ids count through.
+#[test]
+fn an_agent_that_keeps_its_first_and_newest_messages_doubles_nothing() {
+    for (head, form) in (1..4)
+        .flat_map(|head| ["call_", "functions.bash:", "call_abcdefghijk000"].map(|f| (head, f)))
+    {
+        let mut host = Host::new();
+        let mut list = chat_of(3);
+        for number in 1..=20 {
+            list.extend(call_messages(number, &format!("{form}{number}")));
+            let mut kept = list.clone();
+            if kept.len() > head + 8 {
+                kept.drain(head..list.len() - 8);
+            }
+            host.append(Dialect::OpenaiChat, &kept);
+        }
+        let context = host.assemble_chat(Dialect::OpenaiChat, 1_000_000);
+        let counts = (host.stored().len(), context.len());
+        assert_eq!(counts, (list.len(), list.len()), "{head} {form}: {:?}", host.warnings);
+        host.ensure_sound();
+    }
+}

@@ -45,7 +45,8 @@ pub(crate) struct SourceSplice {
 }
 
 impl SourceSplice {
-    /// Reads the text before the sources that the model is shown; `None`: there is none.
+    /// Reads the previous context: text from before the sources, which the prompt shows the model.
+    /// `None`: there is none.
     ///
     /// # Errors
     ///

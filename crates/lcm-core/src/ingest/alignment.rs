@@ -85,8 +85,8 @@ impl AlignableEntry {
 
     /// Returns whether the entry, of which no id is stored, can be the message with this mark. A
     /// result with the same unique call id and no other id of the host is the same message, however
-    /// it is written. Sets
-    /// `may_be_form` if both are results of one call that say different things.
+    /// it is written. Sets `may_be_form` if both are results of one call that say different
+    /// things.
     pub(super) fn is_same(&self, mark: &MessageMark) -> bool {
         let is_same = self.mark.is_same_message(mark);
         let is_form = !is_same
@@ -154,9 +154,9 @@ impl NewestMessages<'_> {
         run
     }
 
-    /// Counts the entries with the call ids of their messages among the last `length`, which equal
-    /// the newest messages. Returns 0 if no message before these has a call id: ids may begin anew
-    /// in each turn.
+    /// Counts, among the last `length` entries, those whose call id equals that of their message.
+    /// Returns 0 if no message before them has a call id: then the ids may start again in each turn
+    /// and prove nothing.
     fn count_counted_calls(&self, entries: &[AlignableEntry], length: usize) -> usize {
         if !self.marks.iter().rev().skip(length).any(MessageMark::has_call) {
             return 0;
@@ -179,7 +179,6 @@ pub(super) fn has_distinct_calls(marks: &[MessageMark]) -> bool {
 pub(super) fn have_certain_texts(entries: &[AlignableEntry]) -> bool {
     let texts = entries.iter().filter(|entry| entry.is_strong_anchor() && entry.text.is_some());
     let mut texts: Vec<[u8; 8]> = texts.map(|entry| entry.mark.meaning).collect();
-    sort::sort(&mut texts);
-    texts.dedup();
+    sort::sort_and_dedup(&mut texts);
     texts.len() >= CERTAIN_TEXTS_MIN
 }

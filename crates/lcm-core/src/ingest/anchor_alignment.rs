@@ -181,8 +181,7 @@ fn align_around_anchors(
 ) -> Result<Vec<Option<u64>>> {
     let mut positions: Vec<Option<u64>> = entries.iter().map(|entry| entry.position).collect();
     let mut known: Vec<u64> = positions.iter().flatten().copied().collect();
-    sort::sort(&mut known);
-    known.dedup();
+    sort::sort_and_dedup(&mut known);
     let mut anchors: Vec<AlignmentAnchor> = known.into_iter().map(AlignmentAnchor::new).collect();
     let mut pages = MessagePager::default();
     for is_forward in [true, false] {

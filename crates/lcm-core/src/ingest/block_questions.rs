@@ -16,9 +16,10 @@ use super::{
 };
 
 impl LineComparison<'_, '_> {
-    /// Places a list without a proven run, because some of its questions are stored with a block of
-    /// the host: by such a question at its beginning, or by first entries that are the newest
-    /// messages.
+    /// Finds the place of a list that [`Self::find_runs`] did not place, because some of its
+    /// questions are stored with a block of the host. Either its first entry is such a question at
+    /// the start of a list, or its first entries are the newest messages, one of them such a
+    /// question.
     pub(super) fn find_through_blocks(
         &self,
         session: &mut StoreSession<'_>,

@@ -57,8 +57,8 @@ impl LineRequest<'_, '_> {
     /// Finds the set-aside messages with which the list goes on from index `start` on, after the
     /// message `fork`.
     ///
-    /// At each fork of the tree, the range is taken whose first messages are the most entries; of
-    /// equally good ranges, the newest.
+    /// At each fork, takes the range that matches the most of the entries that are left; of equally
+    /// good ranges, the newest.
     pub(super) fn walk_branches(
         &self,
         session: &mut StoreSession<'_>,
@@ -71,10 +71,7 @@ impl LineRequest<'_, '_> {
         while found.ranges.len() < RESTORED_MAX / 2 {
             let rest = self.entries.get(start + found.count..).unwrap_or(&[]);
             let mut best = (MatchedBranch::default(), 0);
-            for range in self.withdrawals.ranges_after(after) {
-                if rest.is_empty() {
-                    continue;
-                }
+            for range in self.withdrawals.ranges_after(after).filter(|_| !rest.is_empty()) {
                 let matched = self.match_range(session, rest, range)?;
                 if matched.count > best.0.count {
                     best = (matched, range.seq_first);
@@ -154,8 +151,7 @@ impl LineRequest<'_, '_> {
         let known =
             known.filter(|(index, entry)| restored.grown != Some(*index) && entry.is_set_aside());
         let mut seqs: Vec<u64> = known.filter_map(|(_, entry)| entry.known_seq).collect();
-        sort::sort(&mut seqs);
-        seqs.dedup();
+        sort::sort_and_dedup(&mut seqs);
         let mut hidden = 0;
         for seq in seqs {
             if restored.ranges.iter().any(|(first, last)| (*first..=*last).contains(&seq)) {

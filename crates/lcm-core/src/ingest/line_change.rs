@@ -72,7 +72,7 @@ pub(super) struct LineUpdate {
     pub(super) list_hash: Option<[u8; 16]>,
     /// What the caller has seen after the append.
     pub(super) seen: SeenMessages,
-    /// Whether the list begins with the new messages.
+    /// Where the list of the new messages begins.
     pub(super) start: ListStart,
     /// The record of withdrawn messages before the append.
     pub(super) withdrawals: Withdrawals,

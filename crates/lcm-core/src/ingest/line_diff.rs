@@ -60,13 +60,15 @@ pub(super) struct LineComparison<'a, 'b> {
 pub(super) struct LineDiff {
     /// How they were found: a name of the table above, or `none`.
     pub(super) found_by: &'static str,
-    /// Number of first entries that are stored, at positions that were not looked up.
+    /// Number of first entries that are stored, at positions that were not looked up. Every later
+    /// step starts behind them.
     pub(super) accepted: usize,
     /// Greatest position that the first `accepted` entries may have.
     pub(super) position_accepted: u64,
     /// Seq up to which the caller of the accepted list had seen every message; 0: none.
     pub(super) seen_accepted: u64,
-    /// Position of each entry; `None`: not found in the line, accepted, or `grown`.
+    /// Position of each entry; `None`: not found in the line, accepted, or `grown`. Ascending,
+    /// except in a rotated list. Two entries with one id may have one position.
     pub(super) positions: Vec<Option<u64>>,
     /// Entries that are other forms of the messages at their positions.
     pub(super) other_forms: Vec<usize>,
@@ -79,7 +81,26 @@ pub(super) struct LineDiff {
     pub(super) is_first_turn: bool,
 }
 
+/// The last stored entry, and how far the stored entries reach in the line.
+#[derive(Clone, Copy, Default)]
+pub(super) struct LastStored {
+    /// Number of entries up to and with it; 0: no entry is stored.
+    pub(super) count: usize,
+    /// Greatest position of a stored entry; 0: none.
+    pub(super) position: u64,
+}
+
 impl LineDiff {
+    /// Finds the last stored entry, and the greatest position of a stored entry.
+    pub(super) fn find_last_stored(&self) -> LastStored {
+        let last = self.positions.iter().rposition(Option::is_some).map_or(0, |index| index + 1);
+        let position = self.positions.iter().flatten().copied().max().unwrap_or(0);
+        LastStored {
+            count: last.max(self.accepted),
+            position: position.max(self.position_accepted),
+        }
+    }
+
     /// Creates the result for a list that is not aligned: only entries known by id are stored.
     fn from_ids(entries: &[AlignableEntry]) -> Self {
         let positions: Vec<Option<u64>> = entries.iter().map(|entry| entry.position).collect();
@@ -213,7 +234,7 @@ impl LineComparison<'_, '_> {
             }
             // A result that was filled in later, or an answer that went on, replaces its first
             // form.
-            if is_newest && is_longer && index >= diff.accepted {
+            if is_newest && is_longer {
                 diff.grown = Some(index);
                 diff.positions.get_mut(index).into_iter().for_each(|it| *it = None);
             } else {
@@ -396,16 +417,14 @@ impl LineComparison<'_, '_> {
     /// Compares the entries after the last aligned one with the messages there as other forms of
     /// them: those of [`compare_forms`], forms that were stored before, and stubs of results.
     fn compare_tail(&self, session: &mut StoreSession<'_>, diff: &mut LineDiff) -> Result<()> {
-        let last = diff.positions.iter().rposition(Option::is_some);
-        let mut start = last.map_or(diff.accepted, |index| (index + 1).max(diff.accepted));
-        let position = diff.positions.iter().flatten().max().copied().unwrap_or(0);
-        let mut position = position.max(diff.position_accepted) + 1;
         for _ in 0..FORMS_MAX {
+            let LastStored { count: start, position: before } = diff.find_last_stored();
+            let position = before + 1;
             let Some(entry) = self.entries.get(start) else { break };
-            if position > self.line.count_messages() || start == 0 {
-                break;
-            }
-            if self.line.has_branch(session, position - 1, entry)? {
+            if start == 0
+                || position > self.line.count_messages()
+                || self.line.has_branch(session, before, entry)?
+            {
                 break;
             }
             let stored = self.line.read_stored(session, &[self.line.seq_at(position)])?;
@@ -437,9 +456,6 @@ impl LineComparison<'_, '_> {
                 },
             }
             self.align_gaps(session, diff)?;
-            let last = diff.positions.iter().rposition(Option::is_some);
-            start = last.map_or(start, |index| index + 1);
-            position = diff.positions.iter().flatten().max().map_or(position, |it| it + 1);
         }
         Ok(())
     }
@@ -508,9 +524,9 @@ impl LineComparison<'_, '_> {
                     position_end: position_next.unwrap_or(self.line.count_messages() + 1),
                     is_enclosed: position_next.is_some(),
                 };
+                let skipped =
+                    SkippedCounts { entries: start, messages: int::to_usize(position - 1) };
                 if !range.is_enclosed && range.is_large() {
-                    let skipped =
-                        SkippedCounts { entries: start, messages: int::to_usize(position - 1) };
                     let run = self.find_suffix_run(session, skipped)?;
                     if self.is_certain_run(&run) {
                         diff.add_run(&run);
@@ -518,6 +534,15 @@ impl LineComparison<'_, '_> {
                     }
                 }
                 let aligned = range.align_range(session, self.line)?;
+                if !range.is_enclosed && aligned.iter().all(Option::is_none) {
+                    // A host that keeps its first messages and the newest ones, where ids that
+                    // count calls are the only evidence.
+                    let run = self.find_suffix_run(session, skipped)?;
+                    if run.start == start && run.anchors >= INSIDE_ANCHORS_MIN {
+                        diff.add_run(&run);
+                        continue;
+                    }
+                }
                 let slots = diff.positions.iter_mut().skip(start).zip(aligned);
                 slots.for_each(|(slot, aligned)| *slot = slot.or(aligned));
             }

@@ -147,8 +147,8 @@ pub(super) fn align_list(
     };
     let mut decision = request.decide_list(session)?;
     decision.outcomes = join_outcomes(&rows, decision.outcomes);
-    // `decide_list` saw the entries after the lead. One entry there is no single message: it begins
-    // a list as well.
+    // `decide_list` saw the entries after the lead. With a lead, also one entry begins a list; only
+    // a list of one entry in all is a single message.
     if lead > 0 && decision.found_by == "none" && decision.outcomes.contains(&EntryOutcome::New) {
         decision.start = ListStart::Unplaced;
     }

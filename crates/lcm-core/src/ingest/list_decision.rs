@@ -24,7 +24,7 @@ use super::{
     alignment::{AlignableEntry, INSIDE_ANCHORS_MIN},
     branch_walk::RestoredMessages,
     line_change::{LineChange, ListStart, RESTORED_MAX},
-    line_diff::LineDiff,
+    line_diff::{LastStored, LineDiff},
     message_form,
     stored_line::{ComparedMessage, PAGE_MESSAGES, StoredLine},
 };
@@ -33,7 +33,7 @@ use super::{
 const SHORT_BEGINNING: &str = "branch-in-doubt: the list begins like the stored messages, but the \
                                common beginning is short; all of the list is stored after them";
 
-/// Most last stored entries that may be the beginning of a set-aside branch instead.
+/// Most entries that [`LineRequest::find_longer_branch`] steps back from the last stored one.
 const SAID_AGAIN_MAX: usize = 4;
 
 /// What becomes of an entry.
@@ -59,7 +59,7 @@ pub(super) struct ListDecision {
     /// Seq of the message that the first new entry follows in the list, where the line has later
     /// messages before this entry; 0: the list begins with it.
     pub(super) branch: Option<u64>,
-    /// Whether the list begins with its new messages.
+    /// Where the list of the new messages begins.
     pub(super) start: ListStart,
     /// Running hash of the list, which is remembered once the list is stored; `None`: the list is
     /// not whole, or has no new message.
@@ -110,14 +110,6 @@ pub(super) struct LineRequest<'a, 'b> {
     pub(super) seq_seen: Option<u64>,
 }
 
-/// The last stored entry, and how far the stored entries reach in the line.
-#[derive(Clone, Copy, Default)]
-struct LastStored {
-    /// Number of entries up to and with it; 0: no entry is stored.
-    count: usize,
-    position: u64,
-}
-
 /// Where a list leaves the line.
 struct Placement {
     last: LastStored,
@@ -162,7 +154,7 @@ impl LineRequest<'_, '_> {
             start: ListStart::Earlier,
             list_hash: None,
             seen: SeenMessages::default(),
-            is_end: self.find_last_stored().position == self.line.count_messages()
+            is_end: self.diff.find_last_stored().position == self.line.count_messages()
                 && int::to_u64(self.entries.len()) < self.line.count_messages(),
             notices: Vec::new(),
         };
@@ -196,25 +188,15 @@ impl LineRequest<'_, '_> {
         self.diff.accepted > 0 || position.is_none_or(is_first)
     }
 
-    /// Finds the last entry that is in the line, and the greatest position of a stored entry.
-    fn find_last_stored(&self) -> LastStored {
-        let positions = &self.diff.positions;
-        let last = positions.iter().rposition(Option::is_some).map_or(0, |index| index + 1);
-        let position = positions.iter().flatten().copied().max().unwrap_or(0);
-        LastStored {
-            count: last.max(self.diff.accepted),
-            position: position.max(self.diff.position_accepted),
-        }
-    }
-
-    /// Finds the last stored entry as [`Self::find_last_stored`] does, and passes over the entries
-    /// after it that have the ids of the next messages and are stored as other forms of them.
+    /// Finds the last stored entry as [`LineDiff::find_last_stored`] does, and passes over the
+    /// entries after it that have the ids of the next messages and are stored as other forms of
+    /// them.
     fn find_last_form(
         &self,
         session: &mut StoreSession<'_>,
         outcomes: &[EntryOutcome],
     ) -> Result<LastStored> {
-        let mut last = self.find_last_stored();
+        let mut last = self.diff.find_last_stored();
         while let Some(entry) = self.entries.get(last.count) {
             let is_form =
                 entry.is_id_taken && outcomes.get(last.count) == Some(&EntryOutcome::Stored);
@@ -477,27 +459,24 @@ impl LineRequest<'_, '_> {
     /// Returns whether a branch of the line is in doubt, and the list has all messages of the line.
     fn has_whole_line(&self) -> bool {
         let accepted = self.diff.position_accepted;
-        let mut positions: Vec<u64> = self.diff.positions.iter().flatten().copied().collect();
-        positions.retain(|position| *position > accepted);
-        sort::sort(&mut positions);
-        positions.dedup();
         !self.withdrawals.branches.is_empty()
             && int::to_u64(self.diff.accepted) == accepted
-            && int::to_u64(positions.len()) + accepted == self.line.count_messages()
+            && cover_positions(self.list_positions(), accepted, self.line.count_messages())
+    }
+
+    /// Lists the positions of the stored entries as ranges, each the position before and the last.
+    fn list_positions(&self) -> Vec<(u64, u64)> {
+        self.diff.positions.iter().flatten().map(|position| (position - 1, *position)).collect()
     }
 
     /// Finds where the list leaves the line, and the set-aside messages with which it goes on. A
     /// list that shares nothing with the line may still be a branch from the beginning, or begin
     /// inside a branch.
     fn place_list(&self, session: &mut StoreSession<'_>, last: LastStored) -> Result<Placement> {
-        let mut placement =
-            Placement { last, is_placed: true, restored: RestoredMessages::default() };
-        if last.count == 0 && self.line.count_messages() > 0 {
-            placement.is_placed = false;
-        }
-        let LastStored { count, position } = placement.last;
-        let fork = self.line.seq_at(position);
-        let mut restored = self.walk_branches(session, count, fork)?;
+        let is_placed = last.count > 0 || self.line.count_messages() == 0;
+        let mut placement = Placement { last, is_placed, restored: RestoredMessages::default() };
+        let fork = self.line.seq_at(last.position);
+        let mut restored = self.walk_branches(session, last.count, fork)?;
         if restored.count == 0
             && let Some((earlier, longer)) = self.find_longer_branch(session, last)?
         {
@@ -531,8 +510,7 @@ impl LineRequest<'_, '_> {
         rest.take(restored.count).for_each(|outcome| *outcome = EntryOutcome::Stored);
         let mut forms = self.list_known_forms(restored);
         forms.extend(&restored.forms);
-        sort::sort(&mut forms);
-        forms.dedup();
+        sort::sort_and_dedup(&mut forms);
         // These forms have no place in the line.
         let forms: Vec<(usize, u64)> = forms.into_iter().map(|index| (index, 0)).collect();
         self.apply_forms(session, &forms, decision)?;
@@ -556,12 +534,15 @@ impl LineRequest<'_, '_> {
             index => self.diff.positions.get(index).copied().flatten(),
         };
         let mut earlier = last;
+        if last.count == self.entries.len() {
+            return Ok(None);
+        }
         for back in 1..=SAID_AGAIN_MAX.min(last.count) {
             let LastStored { count, position } = earlier;
             let is_weak = self.entries.get(count - 1).is_some_and(|entry| !entry.is_anchor());
             let before = position_after(count - 1).map(|before| before + 1);
             let is_run = position_after(count) == Some(position) && before == Some(position);
-            if !is_weak || !is_run || last.count == self.entries.len() {
+            if !is_weak || !is_run {
                 break;
             }
             earlier = LastStored { count: count - 1, position: position - 1 };
@@ -684,40 +665,33 @@ impl LineRequest<'_, '_> {
             fork = decision.branch.map_or(fork, |after| fork.min(after));
         }
         let (first, last) = (self.line.count_through(seq_before), self.line.count_through(fork));
-        let mut positions: Vec<u64> = self.diff.positions.iter().flatten().copied().collect();
-        sort::sort(&mut positions);
-        positions.dedup();
-        let count_to = |to: u64| int::to_u64(positions.partition_point(|it| *it <= to));
-        let count_in = |from: u64, to: u64| count_to(to).saturating_sub(count_to(from));
-        // Messages that the list need not have: pairs of the position before and the last one.
-        let mut excused: Vec<(u64, u64)> = Vec::new();
-        for (gap_first, gap_last) in self.withdrawals.list_gaps() {
-            let from = self.line.count_through(gap_first - 1).max(first);
-            let end = self.line.count_through(gap_last);
-            let is_on_branch = positions.binary_search(&(end + 1)).is_ok();
-            if is_on_branch && count_in(from, end) == 0 && self.caller_seen().is_none() {
-                excused.push((from, end));
-            }
+        let mut covered = self.list_positions();
+        if self.caller_seen().is_none() {
+            covered.extend(self.list_excused_gaps(first));
         }
-        let is_all_but = |excused: &mut Vec<(u64, u64)>| {
-            sort::sort(excused);
-            let (mut wanted, mut counted) = (last.saturating_sub(first), first);
-            for (from, to) in excused {
-                let (from, to) = ((*from).max(counted), (*to).min(last));
-                let count = to.saturating_sub(from);
-                wanted = wanted.saturating_sub(count - count_in(from, to).min(count));
-                counted = counted.max(to);
-            }
-            count_in(first, last) == wanted
-        };
-        let mut is_all = is_all_but(&mut excused);
+        let mut is_all = cover_positions(covered.clone(), first, last);
         if !is_all && self.line.message_history().head.ledger.withdrawn_tokens > 0 {
-            excused.extend(self.list_session_ranges(session)?);
-            is_all = is_all_but(&mut excused);
+            covered.extend(self.list_session_ranges(session)?);
+            is_all = cover_positions(covered, first, last);
         }
         // Another caller may have handed over the earlier list with which this list begins.
         let seq_before = if self.caller_seen().is_none() && !is_all { 0 } else { seq_before };
         Ok(SeenMessages { is_all, seq_before })
+    }
+
+    /// Lists the gaps after position `first` that this list need not fill: messages that an earlier
+    /// list in doubt did not have, of which this list has none although it has the message after
+    /// them. Ranges as in [`Self::list_positions`].
+    fn list_excused_gaps(&self, first: u64) -> Vec<(u64, u64)> {
+        let has = |from: u64, to: u64| {
+            let mut positions = self.diff.positions.iter().flatten();
+            positions.any(|position| (from..=to).contains(position))
+        };
+        let to_range = |(gap_first, gap_last): (u64, u64)| {
+            (self.line.count_through(gap_first - 1).max(first), self.line.count_through(gap_last))
+        };
+        let gaps = self.withdrawals.list_gaps().map(to_range);
+        gaps.filter(|(from, end)| has(end + 1, end + 1) && !has(from + 1, *end)).collect()
     }
 
     /// Lists the messages of the line that are in no context, because a new session withdrew them.
@@ -735,4 +709,12 @@ impl LineRequest<'_, '_> {
         // Other forms of messages have no position.
         Ok(ranges.filter(|(from, to)| from < to).collect())
     }
+}
+
+/// Returns whether ranges have every position after `first` up to `last`. Each range has the
+/// position before its first one, and its last one.
+fn cover_positions(mut ranges: Vec<(u64, u64)>, first: u64, last: u64) -> bool {
+    sort::sort(&mut ranges);
+    let extend = |end: u64, (from, to): (u64, u64)| if from <= end { end.max(to) } else { end };
+    ranges.into_iter().fold(first, extend) >= last
 }

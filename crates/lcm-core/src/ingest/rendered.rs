@@ -51,8 +51,7 @@ pub(super) fn strip_rendered<'a>(
     let parts = entries.iter().flat_map(|entry| &entry.summaries);
     let mut ids: Vec<[u8; 8]> =
         parts.filter_map(|part| summary::parse_summary_id(&part.id).ok()).collect();
-    sort::sort(&mut ids);
-    ids.dedup();
+    sort::sort_and_dedup(&mut ids);
     ids.truncate(SUMMARIES_MAX);
     if entries.is_empty() || head.messages == 0 {
         return Ok(());

@@ -43,6 +43,16 @@ pub(super) struct StoredIds {
     pub(super) notice: Option<String>,
 }
 
+/// How an entry is the message with its id.
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum IdMatch {
+    /// The entry is stored already: it says the same, or less of it.
+    Stored,
+    /// The entry is another form to store: a streamed answer that went on, another result of the
+    /// same call, the same calls with other arguments.
+    OtherForm,
+}
+
 /// The entries of a list, with the messages that have their ids.
 pub(super) struct ListedIds<'a, 'b> {
     pub(super) entries: &'a mut [&'b mut TranscriptEntry],
@@ -79,17 +89,16 @@ impl ListedIds<'_, '_> {
                 let message = seqs.binary_search(&seq).ok().and_then(|at| stored.get(at));
                 match message.and_then(|message| self.compare_message(place, message)) {
                     None => taken.push(place),
-                    Some(is_other) => {
+                    Some(matched) => {
                         known.get_mut(place).into_iter().for_each(|it| *it = Some(seq));
                         self.entries.get_mut(place).into_iter().for_each(|entry| {
-                            entry.is_other_form = is_other;
+                            entry.is_other_form = matched == IdMatch::OtherForm;
                         });
                     }
                 }
             }
         }
-        sort::sort(&mut taken);
-        taken.dedup();
+        sort::sort_and_dedup(&mut taken);
         let notice = self.describe(&taken);
         // After an import, an id may lead to another form of its message, which has no place in the
         // line.
@@ -148,10 +157,8 @@ impl ListedIds<'_, '_> {
         taken
     }
 
-    /// Compares an entry with the message that has its id. Returns whether the entry is another
-    /// form to store: a streamed answer that went on, another result of the same call. False: the
-    /// entry is stored already. `None`: the entry is another message.
-    fn compare_message(&self, place: usize, message: &ComparedMessage) -> Option<bool> {
+    /// Compares an entry with the message that has its id. `None`: the entry is another message.
+    fn compare_message(&self, place: usize, message: &ComparedMessage) -> Option<IdMatch> {
         let entry = self.entries.get(place)?;
         let (mark, stored_mark) = (&entry.whole_mark, &message.mark);
         let has_other_call = mark.has_other_call(stored_mark);
@@ -162,14 +169,16 @@ impl ListedIds<'_, '_> {
         if mark.meaning == stored_mark.meaning
             || entry.redacted_copy.is_some_and(|copy| copy.may_be_copy_of(&message.text))
         {
-            return Some(false);
+            return Some(IdMatch::Stored);
         }
         if has_other_call {
             return None;
         }
         match entry.role {
-            Role::Tool => return Some(true),
-            _ if mark.has_call() && mark.call == stored_mark.call => return Some(true),
+            Role::Tool => return Some(IdMatch::OtherForm),
+            _ if mark.has_call() && mark.call == stored_mark.call => {
+                return Some(IdMatch::OtherForm);
+            }
             _ => {}
         }
         let said = entry.said.first().filter(|_| entry.said.len() == 1)?;
@@ -178,11 +187,11 @@ impl ListedIds<'_, '_> {
         let is_user = entry.role == Role::User;
         if bytes > stored.len() {
             let text = (self.text_of)(place).filter(|_| !is_user)?;
-            return text.starts_with(stored).then_some(true);
+            return text.starts_with(stored).then_some(IdMatch::OtherForm);
         }
         // A text of a user that was shortened is an edit, and a short text is no evidence.
         let rest = message_form::find_rest(entry.role, (bytes, said.said), stored)?;
         let is_form = if is_user { message_form::is_block(rest) } else { entry.is_discriminating };
-        is_form.then_some(false)
+        is_form.then_some(IdMatch::Stored)
     }
 }

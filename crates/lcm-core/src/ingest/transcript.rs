@@ -59,8 +59,8 @@ pub(super) struct TranscriptEntry {
     /// Whether the ids of the host do not count: another message has one of them, or one leads to
     /// another form of its message.
     pub(super) is_id_taken: bool,
-    /// Whether the entry is the message with its id, and says what that does not: a streamed answer
-    /// that went on, another result of the same call.
+    /// Whether the entry has the id of a stored message, and other content that counts as another
+    /// form of it: a streamed answer that went on, another result of the same call.
     pub(super) is_other_form: bool,
 }
 

@@ -149,7 +149,8 @@ pub(crate) fn last_raw_runs(items: &[ContextItem]) -> impl Iterator<Item = Messa
 }
 
 /// Finds the packs at the end of `run` that hold the tail, oldest first. The packs may also hold
-/// older messages. The first unit of the tail may begin in an earlier pack.
+/// older messages. The first unit may begin in an earlier pack; [`read_whole_units`] reads that
+/// pack too.
 ///
 /// # Errors
 ///

@@ -183,7 +183,8 @@ impl ClosedPacks {
 
 impl PackCompactionInput {
     /// Compresses as many packs as fit the commit beside `puts`; changes the head and returns the
-    /// puts to add. If no compressed pack can end, changes nothing and returns no puts.
+    /// puts to add. If no compressed pack becomes complete, or none has room in the commit, changes
+    /// nothing and returns no puts.
     ///
     /// # Errors
     ///

@@ -262,14 +262,14 @@ pub(crate) fn resolve_id(keys: &ConversationKeys, text: &str) -> Result<Resolved
     if id.starts_with("file_") {
         return large_payload::parse_name(id).map(ResolvedId::File).ok_or_else(|| {
             Error::not_found(format_args!(
-                "`{id}` is not the id of a file, which has 16 hex digits"
+                "`{id}` must be `file_` and 16 hex digits, the id of a file"
             ))
         });
     }
     if id.starts_with("sys_") {
         return system_slot::parse_system_id(id).map(ResolvedId::System).ok_or_else(|| {
             Error::not_found(format_args!(
-                "`{id}` is not the id of system messages, which has 16 hex digits"
+                "`{id}` must be `sys_` and 16 hex digits, the id of system messages"
             ))
         });
     }

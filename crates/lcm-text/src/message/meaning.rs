@@ -11,11 +11,11 @@
 //! | tool call | name and canonical arguments |
 //! | tool result | text, or the canonical value |
 //! | file | text or base64 |
-//! | other | the canonical value without `null` members, marks and ids |
+//! | other | the canonical value without marks and nulls; its id only beside at most one member |
 //! | reasoning | nothing, unless no other part says anything |
 //! | none of these | the content identity of the message |
 //!
-//! Ids, times, the dialect, empty texts, names of results and error flags do not count. In a
+//! Other ids, times, the dialect, empty texts, names of results and error flags do not count. In a
 //! canonical value, object members are sorted by key. A call id is kept beside the hash: two calls
 //! that say the same are different calls if their ids differ.
 
@@ -224,7 +224,14 @@ fn hash_part(raw: &str, role: Role, part: &Part) -> Option<[u8; 16]> {
         }
         Part::Other { value } if json::kind(raw, *value) == JsonKind::Object => {
             hasher = start_hash(b'x', role);
-            add_members(&mut hasher, raw, *value, &is_telling);
+            let members = json::list_members(raw, *value);
+            let telling = members
+                .iter()
+                .filter(|member| is_telling(&json::text(raw, member.key), member.kind));
+            let is_reference = telling.count() < 2;
+            add_members(&mut hasher, raw, *value, &|key, kind| {
+                is_telling(key, kind) || (is_reference && key == "id")
+            });
         }
         Part::Other { value } => {
             let text = json::compact_value(raw, *value);
@@ -502,6 +509,27 @@ mod tests {
             |text: &str| alloc::format!(r#"{{"role":"user","parts":[{{"text":"{text}"}}]}}"#);
         let [one, two] = ["one", "two"].map(|text| hashes(Dialect::Anthropic, &unknown(text)));
         assert_ne!(one, two);
+    }
+
+    /// An item or a file may be named by its id alone.
+    #[test]
+    fn an_id_that_stands_alone_counts() {
+        let ways = [
+            (Dialect::OpenaiChat, r#"{"role":"assistant","content":null,"audio":{"id":"ID"}}"#),
+            (Dialect::OpenaiResponses, r#"{"type":"item_reference","id":"ID"}"#),
+            (
+                Dialect::OpenaiChat,
+                r#"{"role":"user","content":[{"type":"text","text":"Read it."},
+                    {"type":"attachment","id":"ID"}]}"#,
+            ),
+        ];
+        for (dialect, raw) in ways {
+            let [one, two] = ["id_1", "id_2"].map(|id| hashes(dialect, &raw.replace("ID", id)));
+            assert_ne!(one, two, "{raw}");
+        }
+        let image = r#"{"role":"user","content":[{"type":"image","url":"u","id":"ID"}]}"#;
+        let [one, two] = ["id_1", "id_2"].map(|id| hashes(Dialect::Lcm, &image.replace("ID", id)));
+        assert_eq!(one, two);
     }
 
     #[test]

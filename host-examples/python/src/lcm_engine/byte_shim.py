@@ -4,13 +4,17 @@
 again at every call. The classes here are subclasses of its types that keep the answers, and one for
 byte lists. They use private names of the library; `available` says whether this version has the
 names. Without the names the plain path does the same work, only slower.
+
+The library collects the classes of a variant's case in one set of all threads, so that a value is
+refused where two threads convert at a time (wasmtime-py 50.0.1). Each thread gets a set here.
 """
 
 from __future__ import annotations
 
 import ctypes
 import itertools
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from wasmtime import StoreContext, WasmtimeError
@@ -38,6 +42,25 @@ try:
     available = _VAL.kind.size == 1
 except (ImportError, AttributeError):  # pragma: no cover - another version of the library
     available = False
+
+
+class _ClassesOfThread(threading.local):
+    """The classes of the case that a thread compares with a value."""
+
+    def __init__(self) -> None:
+        self._classes: set[type] = set()
+
+    def clear(self) -> None:
+        self._classes.clear()
+
+    def add(self, one: type) -> None:
+        self._classes.add(one)
+
+    def __iter__(self) -> Iterator[type]:
+        return iter(self._classes)
+
+
+types.case_test_cache = _ClassesOfThread()  # type: ignore[assignment]
 
 
 class _Bytes(types.ValType):
