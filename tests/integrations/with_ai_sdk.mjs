@@ -4,18 +4,17 @@ import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { generateText, stepCountIs, tool, wrapLanguageModel } from "ai";
 import { open } from "lcm-engine";
 import { z } from "zod";
-import { baseURL, readFile, said, store } from "./played.mjs";
+import { baseURL, readFile as execute, said, store } from "./played.mjs";
 
 const served = createOpenAICompatible({ name: "scripted", baseURL, apiKey: "none" })("scripted-1");
-const middleware = { transformParams, wrapGenerate }; // and `wrapStream` for `streamText`
-const model = wrapLanguageModel({ model: served, middleware });
-const inputSchema = z.object({ path: z.string() });
-const tools = { read_file: tool({ inputSchema, execute: readFile }) };
+// A program that calls `streamText` needs `wrapStream` as well.
+const model = wrapLanguageModel({ model: served, middleware: { transformParams, wrapGenerate } });
+const tools = { read_file: tool({ inputSchema: z.object({ path: z.string() }), execute }) };
 
-async function transformParams({ params }) {
-  const system = params.prompt.filter(({ role }) => role === "system");
-  const list = params.prompt.slice(system.length);
-  await chat.turn(list.map(({ role, content }) => ({ role, content: content.map(toPart) })));
+async function transformParams({ params: { prompt, ...params } }) {
+  const system = prompt.filter(({ role }) => role === "system");
+  const toLcm = ({ role, content }) => ({ role, content: content.map(toPart) });
+  await chat.turn(prompt.slice(system.length).map(toLcm));
   return { ...params, prompt: [...system, ...(await chat.assemble()).messages.map(fromLcm)] };
 }
 
@@ -35,12 +34,11 @@ function toPart({ toolCallId: id, toolName: name, input, output, ...part }) {
 }
 
 function fromLcm({ role, content, parts = content }) {
-  const fromPart = ({ id: toolCallId, call_id, name: toolName, input, output: value, ...part }) => {
-    const call = { ...part, type: "tool-call", toolCallId, toolName, input };
-    if (part.type === "tool_call") return call;
+  const fromPart = ({ id, call_id = id, name: toolName, input, output: value, ...part }) => {
+    const named = { ...part, type: part.type.replace("_", "-"), toolCallId: call_id, toolName };
+    if (part.type === "tool_call") return { ...named, input };
     if (part.type !== "tool_result") return part;
-    const output = { type: typeof value === "string" ? "text" : "json", value };
-    return { type: "tool-result", toolCallId: call_id, toolName, output };
+    return { ...named, output: { type: typeof value === "string" ? "text" : "json", value } };
   };
   return { role, content: (parts.map ? parts : [{ type: "text", text: parts }]).map(fromPart) };
 }
