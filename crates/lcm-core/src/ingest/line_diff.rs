@@ -526,7 +526,9 @@ impl LineComparison<'_, '_> {
                 };
                 let skipped =
                     SkippedCounts { entries: start, messages: int::to_usize(position - 1) };
-                if !range.is_enclosed && range.is_large() {
+                // A window at the end of the line: the host keeps its first and newest messages.
+                let may_be_window = !range.is_enclosed && position <= self.line.count_messages();
+                if may_be_window && range.is_large() {
                     let run = self.find_suffix_run(session, skipped)?;
                     if self.is_certain_run(&run) {
                         diff.add_run(&run);
@@ -534,9 +536,8 @@ impl LineComparison<'_, '_> {
                     }
                 }
                 let aligned = range.align_range(session, self.line)?;
-                if !range.is_enclosed && aligned.iter().all(Option::is_none) {
-                    // A host that keeps its first messages and the newest ones, where ids that
-                    // count calls are the only evidence.
+                if may_be_window && aligned.iter().all(Option::is_none) {
+                    // Ids that count calls are evidence only for such a window.
                     let run = self.find_suffix_run(session, skipped)?;
                     if run.start == start && run.anchors >= INSIDE_ANCHORS_MIN {
                         diff.add_run(&run);

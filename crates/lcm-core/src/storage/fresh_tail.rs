@@ -149,8 +149,8 @@ pub(crate) fn last_raw_runs(items: &[ContextItem]) -> impl Iterator<Item = Messa
 }
 
 /// Finds the packs at the end of `run` that hold the tail, oldest first. The packs may also hold
-/// older messages. The first unit may begin in an earlier pack; [`read_whole_units`] reads that
-/// pack too.
+/// older messages. The first unit may begin in an earlier pack, which [`read_whole_units`] also
+/// reads.
 ///
 /// # Errors
 ///

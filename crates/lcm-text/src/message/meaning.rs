@@ -228,8 +228,9 @@ fn hash_part(raw: &str, role: Role, part: &Part) -> Option<[u8; 16]> {
             let telling = members
                 .iter()
                 .filter(|member| is_telling(&json::text(raw, member.key), member.kind));
+            // Beside at most one member, such as `type`, the id is what the part says.
             let is_reference = telling.count() < 2;
-            add_members(&mut hasher, raw, *value, &|key, kind| {
+            add_sorted(&mut hasher, raw, *value, 0, &|key, kind| {
                 is_telling(key, kind) || (is_reference && key == "id")
             });
         }
@@ -355,17 +356,8 @@ fn add_value(hasher: &mut Sha256, raw: &str, span: ByteSpan, depth: u32) {
     }
 }
 
-/// Adds the members of an object that `counts` selects.
-fn add_members(
-    hasher: &mut Sha256,
-    raw: &str,
-    span: ByteSpan,
-    counts: &dyn Fn(&str, JsonKind) -> bool,
-) {
-    add_sorted(hasher, raw, span, 0, counts);
-}
-
-/// Adds an object with its members sorted by key; of equal keys, only the last counts.
+/// Adds the members of an object that `counts` selects, sorted by key; of equal keys, only the last
+/// counts.
 fn add_sorted(
     hasher: &mut Sha256,
     raw: &str,
