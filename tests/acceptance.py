@@ -1,13 +1,14 @@
-"""Runs the program `lcm` over real conversations and checks what must hold for every one of them.
+"""Runs the program `lcm` over real conversations and checks properties of every result.
 
     python tests/acceptance.py DATA [--lcm PROGRAM] [--jobs N] [--budget N]...
 
-For every *.jsonl file below the folder DATA and each budget: ingest, compact without a model, assemble; then
+For every *.jsonl file below the folder DATA and each budget: ingest, compact without a model,
+assemble. Then these properties must hold:
 
-- the context is within the budget, and no warning says that its tail is over it;
+- the context is within the budget, and no warning says that its tail exceeds the budget;
 - a conversation of more than three quarters of the budget has a summary;
 - the original messages come back byte for byte, and `check` finds nothing;
-- the items of the context, expanded, are together every message exactly once, and all included.
+- the items of the context, expanded, contain every message exactly once; no item is left out.
 
 Needs only the standard library. The last line is `N passed, N failed`.
 """
@@ -33,12 +34,12 @@ PAGES_MAX = 100_000
 
 
 class Failed(Exception):
-    """A command that did not do what it should."""
+    """A command that failed or printed an unexpected result."""
 
 
 @dataclass
 class Case:
-    """One file at one budget, and what came of it."""
+    """One file at one budget, with its result."""
 
     path: Path
     budget: int
@@ -51,19 +52,19 @@ class Case:
     findings: list[str] = field(default_factory=list)
 
     def require(self, holds: bool, finding: str) -> None:
-        """Notes a finding when something does not hold."""
+        """Adds a finding unless `holds`."""
         if not holds:
             self.findings.append(finding)
 
 
 class Lcm:
-    """The program with a store of its own."""
+    """The program `lcm` with a separate store."""
 
     def __init__(self, program: Path, store: Path) -> None:
         self._command = [str(program), "--store", str(store), "--now", str(NOW)]
 
     def run(self, *arguments: str) -> bytes:
-        """Standard output of a command that must succeed."""
+        """Runs a command that must succeed; returns its standard output."""
         done = subprocess.run([*self._command, *arguments], capture_output=True, check=False)
         if done.returncode != 0:
             said = (done.stderr or done.stdout).decode(errors="replace").strip()
@@ -71,7 +72,7 @@ class Lcm:
         return done.stdout
 
     def json(self, *arguments: str) -> Any:
-        """Its JSON document."""
+        """Runs a command with `--json`; returns its JSON document."""
         output = self.run(*arguments, "--json")
         try:
             return json.loads(output)
@@ -80,14 +81,14 @@ class Lcm:
 
 
 def normalised(content: bytes) -> list[bytes]:
-    """The messages of a file: no byte-order mark, no blank lines, no carriage returns at ends."""
+    """Returns the messages of a file, without byte-order mark, blank lines and final `\\r`."""
     lines = content.removeprefix(BYTE_ORDER_MARK).split(b"\n")
     lines = [line.rstrip(b"\r") for line in lines]
     return [line for line in lines if line.strip()]
 
 
 def expanded(lcm: Lcm, summary: str) -> list[tuple[int, bytes]]:
-    """Seq and text of every message below a summary, over all pages."""
+    """Returns seq and text of every message below a summary, from all pages."""
     found: list[tuple[int, bytes]] = []
     rest: list[str] = []
     for _ in range(PAGES_MAX):
@@ -100,7 +101,7 @@ def expanded(lcm: Lcm, summary: str) -> list[tuple[int, bytes]]:
 
 
 def check_items(case: Case, lcm: Lcm, items: list[Any], lines: list[bytes]) -> None:
-    """Every message is in exactly one item, and every item is included."""
+    """Checks that every message is in exactly one item, and that every item is included."""
     seqs: list[int] = []
     for item in items:
         case.require(item["included"], f"`{item['id']}` is left out: {item['why']}")
@@ -120,7 +121,7 @@ def check_items(case: Case, lcm: Lcm, items: list[Any], lines: list[bytes]) -> N
 
 
 def examine(case: Case, lcm: Lcm) -> None:
-    """Runs the commands of one case and notes what does not hold."""
+    """Runs the commands of one case and adds findings to it."""
     lines = normalised(case.path.read_bytes())
     case.messages = len(lines)
     receipt = lcm.json("ingest", str(case.path))
@@ -144,7 +145,7 @@ def examine(case: Case, lcm: Lcm) -> None:
 
 
 def run_case(case: Case, program: Path) -> Case:
-    """Examines one case with a store that goes away afterwards."""
+    """Examines one case with a temporary store."""
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         try:
@@ -156,7 +157,7 @@ def run_case(case: Case, program: Path) -> Case:
 
 
 def print_row(case: Case, name: str) -> None:
-    """One line of the table, and what was found below it."""
+    """Prints the line of a case in the table, and its findings below."""
     print(
         f"{name:48.48} {case.budget:>7} {case.messages:>8} {case.raw_tokens:>8} {case.tokens:>7} "
         f"{case.summaries:>9} {case.passes:>6} {case.seconds:>7.1f}  "
@@ -168,7 +169,7 @@ def print_row(case: Case, name: str) -> None:
 
 
 def main() -> int:
-    """The exit code: 0 when everything held."""
+    """Runs the program; returns the exit code, 0 if there is no finding."""
     parser = argparse.ArgumentParser(description="checks `lcm` over real conversations")
     parser.add_argument("data", type=Path)
     parser.add_argument("--lcm", type=Path, default=ROOT / "dist" / "lcm")

@@ -1,11 +1,12 @@
-"""Interrupts `lcm compact` at random moments and checks that it ends at once and loses nothing.
+"""Interrupts `lcm compact` at random moments; checks that it ends at once and loses nothing.
 
     python tests/interrupt.py [--lcm PROGRAM] [--moments N] [--seed N]
 
-A slow program stands for the model, so that most moments lie in a completion. After each SIGINT the
-program ends with 130 within two seconds, and nothing that it started is left; the store is sound and
-every message there, byte for byte. At last `compact` without an interrupt finishes. A moment counts
-as *between* when summaries were made before it. The last line is `N passed, N failed`.
+The model is a slow program, so that most moments are during a completion. After each SIGINT, `lcm`
+must end with exit code 130 within two seconds, without a running child process. The store must be
+consistent and have every message, byte for byte. Then `compact` without an interrupt must finish.
+A moment counts as *between* if summaries were made before it. The last line is
+`N passed, N failed`.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ THINKS_SECONDS = 0.05
 ENDS_SECONDS = 2.0
 INTERRUPTED = 130
 STARTED_SECONDS = 0.02
-"""Before that the program may not have begun to listen to signals."""
+"""Least time before a signal: earlier the program may not have its signal handler yet."""
 MODEL = """#!/bin/sh
 cat >/dev/null
 sleep {seconds}
@@ -45,13 +46,13 @@ echo '{{"text": "They spoke of rivers, stones, lamps and bridges."}}'
 
 
 def compact(model: Path) -> list[str]:
-    """The command that is interrupted."""
+    """Returns the arguments of the command to interrupt."""
     arguments = ["compact", "--budget", str(BUDGET), "--llm", f"exec:{model}"]
     return [*arguments, "--retries", "0"]
 
 
 def rehearse(scene: Scene, program: Path, folder: Path) -> None:
-    """Runs the command undisturbed, to know its length."""
+    """Runs the command without an interrupt, to measure its duration."""
     lcm = Lcm(program, begin_store(scene, folder))
     scene.revision_before = lcm.revision()
     started = time.monotonic()
@@ -63,7 +64,7 @@ def rehearse(scene: Scene, program: Path, folder: Path) -> None:
 
 
 def left_running(model: Path) -> bool:
-    """Whether a process of the model is still there."""
+    """Returns whether a process of the model still runs."""
     for entry in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             command = entry.read_bytes()
@@ -77,7 +78,7 @@ def left_running(model: Path) -> bool:
 def interrupt_once(
     scene: Scene, model: Path, program: Path, folder: Path, source: random.Random
 ) -> tuple[float, bool]:
-    """One moment: the seconds until the end, and whether summaries were made before."""
+    """Interrupts at one moment; returns the seconds until the end, and if it was *between*."""
     while True:
         lcm = Lcm(program, begin_store(scene, folder))
         delay = source.uniform(STARTED_SECONDS, scene.high * 0.9)
@@ -87,7 +88,7 @@ def interrupt_once(
         except subprocess.TimeoutExpired:
             break
         require(code == 0, f"`compact` ended with {code} before the interrupt")
-        # The machine was faster than in the rehearsal.
+        # The command ended before the signal: the machine was faster than in `rehearse`.
         scene.high = delay
     sent = time.monotonic()
     running.send_signal(signal.SIGINT)
@@ -114,7 +115,7 @@ def interrupt_once(
 
 
 def make_scene(program: Path, folder: Path, seed: int) -> tuple[Scene, Path]:
-    """A store with a backlog, and the slow model."""
+    """Returns a store with messages to compact, and the slow model."""
     model = folder / "slow-model"
     model.write_text(MODEL.format(seconds=THINKS_SECONDS))
     model.chmod(model.stat().st_mode | stat.S_IXUSR)
@@ -127,7 +128,7 @@ def make_scene(program: Path, folder: Path, seed: int) -> tuple[Scene, Path]:
 
 
 def main() -> int:
-    """The exit code: 0 when everything held."""
+    """Runs the program; returns the exit code, 0 if every moment passed."""
     options = options_of("interrupts `lcm compact`")
     source = random.Random(options.seed)
     program = options.lcm.resolve()

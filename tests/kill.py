@@ -1,11 +1,11 @@
-"""Kills the program `lcm` at random moments and checks that nothing is lost or doubled.
+"""Kills the program `lcm` at random moments; checks that nothing is lost or stored twice.
 
     python tests/kill.py [--lcm PROGRAM] [--moments N] [--seed N]
 
-Half of the moments lie in `ingest`, half in `compact`. After each SIGKILL: the store is sound, its
-messages are the beginning of the transcript (all of it after `compact`), and the same command,
-repeated, completes what was left. A moment counts as *between* when commits were made before it
-and commits were missing after it, by the revision of the conversation. The last line is
+Half of the moments are during `ingest`, half during `compact`. After each SIGKILL the store must be
+consistent, its messages must be the beginning of the transcript (all of it for `compact`), and the
+same command, repeated, must complete the rest. A moment counts as *between* if the command had made
+some but not all of its commits, by the revision of the conversation. The last line is
 `N passed, N failed`.
 """
 
@@ -35,17 +35,17 @@ WORDS = "river stone lamp copper garden engine window paper signal winter bridge
 
 
 class Failed(Exception):
-    """Something that does not hold."""
+    """A property that does not hold."""
 
 
 def require(holds: bool, finding: str) -> None:
-    """Raises when something does not hold."""
+    """Raises `Failed` unless `holds`."""
     if not holds:
         raise Failed(finding)
 
 
 def transcript(count: int, seed: int) -> bytes:
-    """A made-up conversation, one message a line."""
+    """Returns a generated conversation, one message per line."""
     source = random.Random(seed)
     lines = []
     for number in range(1, count + 1):
@@ -59,23 +59,23 @@ def transcript(count: int, seed: int) -> bytes:
 
 @dataclass
 class Scene:
-    """One command: what it works on, and what it did when nobody killed it."""
+    """One command: its input, and its result in a run without a kill."""
 
     command: str
     arguments: list[str]
     start: Path | None
-    """A store to begin with; None: none."""
+    """The store before the command; None: a new store."""
     content: bytes
     revision_before: int = 0
     revision_after: int = 0
     logical: str = ""
     low: float = 0.0
     high: float = 0.0
-    """Seconds between which moments are drawn."""
+    """Range in seconds, `low` to `high`, from which moments are drawn."""
 
 
 class Lcm:
-    """The program over one store file."""
+    """The program `lcm` with one store file."""
 
     def __init__(self, program: Path, store: Path) -> None:
         self.store = store
@@ -98,28 +98,28 @@ class Lcm:
         return done
 
     def json(self, *arguments: str) -> Any:
-        """The JSON document of a command."""
+        """Returns the JSON document of a command."""
         return json.loads(self.run(*arguments, "--json").stdout)
 
     def revision(self) -> int:
-        """Commits of the conversation so far; 0: there is none yet."""
+        """Returns the number of commits of the conversation; 0: it does not exist yet."""
         if not self.store.exists():
             return 0
         done = self.run("status", "--json", allowed=(0, NOT_FOUND))
         return 0 if done.returncode == NOT_FOUND else int(json.loads(done.stdout)["revision"])
 
     def raw(self) -> bytes:
-        """All messages as they came in."""
+        """Returns the original texts of all messages."""
         return self.run("messages", "--raw").stdout
 
     def check(self) -> None:
-        """The store must be sound."""
+        """Fails unless `lcm check` finds no fault."""
         report = self.json("check")
         require(report["ok"] is True, f"`check` found {report['checks']}")
 
 
 def begin_store(scene: Scene, folder: Path) -> Path:
-    """A fresh copy of the store that the scene begins with."""
+    """Makes a fresh copy of the scene's start store; returns its path."""
     store = folder / "x.lcm.db"
     for name in ("x.lcm.db", "x.lcm.db-wal", "x.lcm.db-shm"):
         (folder / name).unlink(missing_ok=True)
@@ -129,7 +129,7 @@ def begin_store(scene: Scene, folder: Path) -> Path:
 
 
 def rehearse(scene: Scene, program: Path, folder: Path) -> None:
-    """Runs the command undisturbed, to know its length and its end."""
+    """Runs the command without a kill, to know its duration and its result."""
     lcm = Lcm(program, begin_store(scene, folder))
     scene.revision_before = lcm.revision()
     started = time.monotonic()
@@ -143,7 +143,7 @@ def rehearse(scene: Scene, program: Path, folder: Path) -> None:
 
 
 def check_partition(lcm: Lcm, count: int) -> None:
-    """The items of the context are every message once, in order."""
+    """Checks that the items of the context contain every message once, in order."""
     context = lcm.json("assemble", "--budget", str(BUDGET), "--explain")
     following = 1
     for item in context["items"]:
@@ -153,7 +153,7 @@ def check_partition(lcm: Lcm, count: int) -> None:
 
 
 def check_killed(scene: Scene, lcm: Lcm, revision: int) -> None:
-    """What must hold right after the kill."""
+    """Checks the store right after the kill."""
     if revision == 0:
         require(scene.start is None, "the conversation is gone")
         return
@@ -168,9 +168,9 @@ def check_killed(scene: Scene, lcm: Lcm, revision: int) -> None:
 
 
 def check_repeated(scene: Scene, lcm: Lcm) -> None:
-    """The same command completes what was left, and once more has nothing to do.
+    """Checks that the repeated command completes the rest, and does nothing the second time.
 
-    A compaction comes after the lease of the killed one, which lasts two minutes.
+    A compaction is repeated after the lease of the killed compaction, which lasts two minutes.
     """
     later = ["--now", str(time.time_ns() // 1_000_000 + 130_000)]
     arguments = scene.arguments + (later if scene.command == "compact" else [])
@@ -187,7 +187,7 @@ def check_repeated(scene: Scene, lcm: Lcm) -> None:
 
 
 def kill_once(scene: Scene, program: Path, folder: Path, source: random.Random) -> bool:
-    """One moment; whether it lay between the first and the last commit."""
+    """Kills at one moment; returns whether it was between the first and the last commit."""
     lcm = Lcm(program, begin_store(scene, folder))
     delay = source.uniform(scene.low, scene.high)
     running = lcm.begin(scene.arguments)
@@ -198,7 +198,7 @@ def kill_once(scene: Scene, program: Path, folder: Path, source: random.Random) 
         code = running.wait()
     require(code in (0, -signal.SIGKILL), f"`{scene.command}` ended with {code}")
     revision = lcm.revision()
-    # The next moments are drawn where the commits are, also on a machine that is busy.
+    # Adapts the range so that the next moments fall between commits, even on a busy machine.
     if revision == scene.revision_before:
         scene.low = (scene.low + delay) / 2
     elif code == 0:
@@ -211,7 +211,7 @@ def kill_once(scene: Scene, program: Path, folder: Path, source: random.Random) 
 
 
 def scenes(program: Path, folder: Path, seed: int) -> list[Scene]:
-    """The commands that are killed."""
+    """Returns the commands to kill."""
     made = []
     for command, count in MESSAGES.items():
         content = transcript(count, seed)
@@ -228,7 +228,7 @@ def scenes(program: Path, folder: Path, seed: int) -> list[Scene]:
 
 
 def options_of(description: str) -> argparse.Namespace:
-    """The options of the command line: `lcm`, `moments`, `seed`."""
+    """Returns the options of the command line: `lcm`, `moments`, `seed`."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--lcm", type=Path, default=ROOT / "dist" / "lcm")
     parser.add_argument("--moments", type=int, default=50)
@@ -237,7 +237,7 @@ def options_of(description: str) -> argparse.Namespace:
 
 
 def main() -> int:
-    """The exit code: 0 when everything held."""
+    """Runs the program; returns the exit code, 0 if every moment passed."""
     options = options_of("kills `lcm` and checks its store")
     source = random.Random(options.seed)
     program = options.lcm.resolve()

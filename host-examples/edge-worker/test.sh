@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Tests the edge worker in workerd: sets itself up, builds from dist/lcm.wasm, runs the tests, and
-# the golden vectors and the walkthrough in Durable Objects. The last line is `N passed, N failed`.
+# Tests the edge worker in workerd: installs dependencies, builds from dist/lcm.wasm, runs the
+# tests, and the golden vectors and the walkthrough in Durable Objects. The last line is
+# `N passed, N failed`.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -13,10 +14,10 @@ bash ../node/scripts/install.sh .
 node ../node/scripts/build.mjs
 mkdir -p build
 
-# The number of a line such as `# pass 12` in the report of Node's test runner.
+# Prints the number of a line such as `# pass 12` in the report of Node's test runner.
 count() { sed -n "s/^# $1 //p" build/tests.tap | tail -n 1; }
 
-# Both may fail without ending this script: failures are counted, and said in the last line.
+# Failed tests and vectors do not end this script: they are counted and printed in the last line.
 node --test \
     --test-reporter=tap --test-reporter-destination=build/tests.tap test/*.test.js || true
 sed -n '/^ *not ok/,/^ *\.\.\.$/p' build/tests.tap

@@ -23,14 +23,14 @@ class Failed(Exception):
 
 
 class Store:
-    """An ordered map in memory; with `blocks` it answers as one that has to fetch what is read."""
+    """An ordered map in memory; with `blocks`, every first read of a call is `would-block`."""
 
     def __init__(self, blocks: bool) -> None:
         self.entries, self.blocks, self.fetched, self.captured = {}, blocks, set(), None
 
     def _fetch(self, *reads: Any) -> None:
         if self.blocks and not self.fetched.issuperset(reads):
-            self.fetched.update(reads)  # It is in memory: to fetch is to remember that.
+            self.fetched.update(reads)  # The values are in memory, so the fetch is only recorded.
             raise Failed("would-block", "it is being fetched")
 
     def get_many(self, keys: list[str]) -> list[bytes | None]:
@@ -64,7 +64,7 @@ def record(**fields: Any) -> wit.Record:
 
 
 def lower(ty: Any, value: Any, field: str = "arguments") -> Any:
-    """A plain value as the binding takes it; None: left out, which has the neutral value."""
+    """Converts a plain value to the binding; None: absent, so the neutral value of the type."""
     if isinstance(ty, wit.OptionType):
         return None if value is None else lower(ty.payload, value, field)
     if isinstance(ty, wit.RecordType):
@@ -81,7 +81,7 @@ def lower(ty: Any, value: Any, field: str = "arguments") -> Any:
 
 
 def fields(types: Any, value: dict[str, Any] | None, field: str) -> list[Any]:
-    """The fields of a record, or the arguments of a function, in their order."""
+    """Returns the fields of a record, or the arguments of a function, in order."""
     given = dict(value or {})
     taken = [(name, ty, given.pop(name.replace("-", "_"), None)) for name, ty in types]
     if given:
@@ -90,7 +90,7 @@ def fields(types: Any, value: dict[str, Any] | None, field: str) -> list[Any]:
 
 
 def lift(value: Any) -> Any:
-    """A value of the binding as a plain one."""
+    """Converts a value of the binding to a plain value."""
     if isinstance(value, wit.Record):
         return {name.replace("-", "_"): lift(one) for name, one in vars(value).items()}
     if isinstance(value, wit.Variant):
@@ -99,7 +99,7 @@ def lift(value: Any) -> Any:
 
 
 class Host:
-    """An instance over a store, as the runner of the vectors asks for it."""
+    """An instance over a store, with the interface that the vector runner requires."""
 
     def __init__(self, vector: Any, blocks: bool) -> None:
         self.store, self.model, self.config_json = Store(blocks), vector.model, vector.config_json
@@ -115,7 +115,7 @@ class Host:
     def _stored(self, name: str, _wasm: Any, *arguments: Any) -> Any:
         try:
             return getattr(self.store, name)(*arguments)
-        except Failed as error:  # A value: an exception would end the instance.
+        except Failed as error:  # Returned as a value: an exception would end the instance.
             return record(code=error.code, message=error.message)
 
     def _complete(self, _store: Any, request: Any) -> Any:
@@ -155,7 +155,7 @@ class Host:
                     raise
             finally:
                 if self.store.captured is not None:
-                    kept, self.instance = self.instance, None  # Its cache has these puts already.
+                    kept, self.instance = self.instance, None  # Dropped if the commit fails.
                     self.store.commit(*self.store.captured, later=False)
                     self.instance = kept
 

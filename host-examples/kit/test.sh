@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Tests the conformance kit: that its page says what the interface is, that its runner can fail, and
-# the host that was written from it over every golden vector. Needs Python 3.11 and the built
-# dist/lcm.wasm; of ../python it takes the environment, for wasmtime. The last line is
+# Tests the conformance kit: that its page matches the interface, that its runner can fail, and that
+# the host written from the page passes every golden vector. Needs Python 3.11 and the built
+# dist/lcm.wasm; uses the Python environment of ../python, which has wasmtime. The last line is
 # `N passed, N failed`.
 set -euo pipefail
 cd "$(dirname "$0")"

@@ -74,7 +74,7 @@ STEPS = json.loads((HERE / "store.json").read_text(encoding="utf-8"))["steps"]
 
 
 def value_of(given):
-    """A value as it stands in a step."""
+    """Returns the bytes of a value in a step; None: the key is absent."""
     return None if given is None else str(shorthand.repeats_expanded(given)).encode("latin-1")
 
 
@@ -83,7 +83,7 @@ def pairs(given):
 
 
 def committed(store, guards, puts):
-    """The code of the error that a commit ends with; None: it is written."""
+    """Returns the error code of a commit; None: the commit succeeded."""
     records = [[host.record(key=key, value=one) for key, one in given] for given in (guards, puts)]
     try:
         store.commit(*records)
@@ -93,7 +93,7 @@ def committed(store, guards, puts):
 
 
 def did(store, step):
-    """What a step of `store.json` ended with, and what it should."""
+    """Runs a step of `store.json`; returns the found result and the expected result."""
     expect = step.get("expect")
     if "get" in step:
         return store.get_many(step["get"]), [value_of(one) for one in expect]
@@ -112,7 +112,7 @@ def did(store, step):
 
 class Store(unittest.TestCase):
     def failed(self, store):
-        """The claims of those steps that a store does not fulfil."""
+        """Returns the claims of the steps that a store does not fulfil."""
         ended = [(step["claim"], *did(store, step)) for step in STEPS]
         return {claim for claim, found, wanted in ended if found != wanted}
 
@@ -141,7 +141,7 @@ class Store(unittest.TestCase):
 
 
 class File(unittest.TestCase):
-    """What the page says of the file, against a file of the Python package."""
+    """Compares the page's description of the file with a file of the Python package."""
 
     def described(self, path):
         with contextlib.closing(sqlite3.connect(path)) as file:
@@ -152,7 +152,7 @@ class File(unittest.TestCase):
             return pragmas, [one[:2] for one in tables], columns
 
     def package(self, path, program):
-        """Runs a program with a store of the package at `path`; here the package is unknown."""
+        """Runs a program with the package's store at `path`, in a process that can import it."""
         source = f"import sys\nfrom lcm_engine.stores.sqlite import SqliteStore\n{program}"
         env = os.environ | {"PYTHONPATH": str(HERE.parent / "python/src")}
         subprocess.run([sys.executable, "-c", source, str(path)], env=env, check=True)
@@ -199,7 +199,7 @@ class Alone(unittest.TestCase):
 
 class Runner(unittest.TestCase):
     def run_changed(self, change, blocks=False):
-        """Runs a short vector that was changed."""
+        """Runs a short vector after `change` has changed it."""
         path = runner.VECTORS / "ingest/seq-starts-at-one.json"
         vector = json.loads(path.read_text(encoding="utf-8"))
         change(vector)
@@ -269,7 +269,7 @@ class Runner(unittest.TestCase):
 
 
 def many():
-    """Enough for a compaction."""
+    """Returns a shorthand for messages, enough for a compaction."""
     roles = ["user", "assistant"]
     return {"$generate": {"count": 40, "tokens": 100, "roles": roles, "first": 1}}
 

@@ -21,13 +21,13 @@ import type {
   TurnReport,
 } from "./types.js";
 
-/** Settings of a handle, each for the calls that name none. */
+/** Settings of a handle: each is the default of an option that a call leaves out. */
 export interface ConversationSettings {
   /** Token budget of the context, for `turn`, `evaluate`, `compact`, `maintain`, `assemble`, `advise`. */
   budget?: number;
   /**
-   * Dialect of the messages that come in and go out; `auto` only reads, so `assemble` then names
-   * another. Default: `dialect` of `open`.
+   * Dialect of the messages that come in and go out. `auto` can only read messages, so a call of
+   * `assemble` must then name a dialect. Default: `dialect` of `open`.
    */
   dialect?: ReadDialect;
   /** Model whose provider counts the budget, after a report by `calibrate`. */
@@ -125,7 +125,7 @@ export declare class Conversation {
    * is `failure` of the next turn.
    */
   turn(messages: Message[], options?: WithBudget<TurnOptions>): Promise<TurnReport>;
-  /** Waits for the compaction that a turn deferred, if it is under way. `close` waits for it, too. */
+  /** Waits for the deferred compaction that runs in the background, if any, as `close` does. */
   settle(): Promise<void>;
   /** As `Engine.evaluate`. */
   evaluate(options?: WithBudget<EvaluateOptions>): ReturnType<Engine["evaluate"]>;

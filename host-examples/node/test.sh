@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Tests the Node package: sets itself up, builds from dist/lcm.wasm, runs the tests and, on every
-# version of Node that the package is for, the golden vectors and what depends on the version. The
-# last line is `N passed, N failed`.
+# Tests the Node package: installs dependencies, builds from dist/lcm.wasm, and runs all tests. On
+# every supported version of Node it runs the golden vectors and the tests that depend on the
+# version. The last line is `N passed, N failed`.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -17,7 +17,7 @@ failed=0
 
 # Runs tests with a Node and counts them; the report is build/tests.tap.
 run_tests() {
-    # It may fail without ending this script: failures are counted, and said in the last line.
+    # A failed test does not end this script: failures are counted and printed in the last line.
     "$1" --test --test-reporter=tap --test-reporter-destination=build/tests.tap "${@:2}" || true
     sed -n '/^ *not ok/,/^ *\.\.\.$/p' build/tests.tap
     echo "tests: $(count pass) passed, $(count skipped) skipped"
@@ -25,7 +25,7 @@ run_tests() {
     failed=$((failed + $(count fail) + $(count cancelled)))
 }
 
-# The number of a line such as `# pass 12` in the report of Node's test runner.
+# Prints the number of a line such as `# pass 12` in the report of Node's test runner.
 count() { sed -n "s/^# $1 //p" build/tests.tap | tail -n 1; }
 
 run_vectors() {
@@ -41,7 +41,8 @@ for major in 20 22 26; do
     program=$(bash scripts/node.sh $major)
     echo "Node $("$program" --version)"
     run_vectors "$program"
-    # Files are opened by `node:sqlite` where a version has it, and threads share what is compiled.
+    # These tests depend on the version: only some have `node:sqlite`, and threads share compiled
+    # modules.
     [ "$program" = "$(command -v node)" ] ||
         run_tests "$program" test/stores.test.js test/thread.test.js test/engine.test.js
 done

@@ -1,6 +1,6 @@
-# Sourced by the scripts here: `make_environment` makes `.venv` with the packages of
-# requirements.txt, and `.venv/wheels` with what the wheel needs where nothing else is installed.
-# Needs Python 3.11. What is there already is kept, so a second run needs no network.
+# Sourced by the scripts here. `make_environment` makes `.venv` with the packages of
+# requirements.txt, and `.venv/wheels` with the packages that our wheel needs in an empty
+# environment. Needs Python 3.11. Existing files are kept, so a second run needs no network.
 
 find_python() {
     local name
@@ -19,7 +19,7 @@ make_environment() {
     [ -f .venv/stamp ] && [ "$(cat .venv/stamp)" = "$wanted" ] && return
     rm -rf .venv
     if ! "$python" -m venv .venv >/dev/null 2>&1; then
-        # Debian keeps venv in a package of its own.
+        # On Debian, venv is in a separate package.
         rm -rf .venv
         local sudo=""
         [ "$(id -u)" = 0 ] || sudo="sudo"

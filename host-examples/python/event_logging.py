@@ -1,8 +1,8 @@
 """Events as lines of Python's `logging`: `lcm_engine.open(..., on_event=log_events(logger))`.
 
 A line has the kind and the members of an event; its `extra` has the event, for formatters that
-write JSON. What needs a person is a warning: a rejected answer, a failed model, a failed attempt at
-deferred compaction.
+write JSON. Events that a person should see are warnings: a rejected answer, a failed model, a
+failed attempt at deferred compaction.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""How long an event loop stands still: python event_loop.py [MESSAGES]
+"""Measures how long the package blocks an event loop: python event_loop.py [MESSAGES]
 
-Ingests that many messages (10,000) into a new SQLite file with `open_async`, compacts them without
-a model and assembles. Prints by how many milliseconds a timer came too late at most meanwhile, and
-fails when that is a second or when not all was stored.
+Ingests MESSAGES messages (default 10,000) into a new SQLite file with `open_async`, compacts them
+without a model and assembles. Prints the greatest delay of a timer meanwhile, in milliseconds, and
+fails if the delay reaches a second or not all messages were stored.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ LATE_MS_MAX = 1_000
 
 
 def message(number: int) -> dict[str, str]:
-    """A message that is said once only."""
+    """Returns a message; each number gives another text."""
     words = f"message {number} " + "word " * 40
     return {"role": "user", "content": words, "id": f"m{number}"}
 
 
 async def watched(name: str, work: Coroutine[Any, Any, Any]) -> float:
-    """Prints and returns how many milliseconds a timer was late at most."""
+    """Runs `work`; prints and returns the greatest delay of a timer meanwhile, in milliseconds."""
     done = asyncio.ensure_future(work)
     late = 0.0
     while not done.done():
@@ -42,7 +42,7 @@ async def watched(name: str, work: Coroutine[Any, Any, Any]) -> float:
 
 
 async def main(count: int) -> bool:
-    """Runs all steps; returns whether everything is as it should be."""
+    """Runs all steps; returns whether the delays and the stored messages are as required."""
     messages = [message(number) for number in range(count)]
     with tempfile.TemporaryDirectory() as folder:
         async with lcm_engine.open_async(Path(folder) / "a.lcm.db", environment={}) as lcm:

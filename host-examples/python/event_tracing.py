@@ -1,7 +1,7 @@
 """Events as spans of OpenTelemetry: `open(..., on_event=trace_events(tracer, "openai"))`.
 
-The names are those of its conventions for generative AI. What the conventions do not name, such as
-a summary, is `lcm.` with the member of the event. Needs `opentelemetry-api`.
+Names of attributes follow OpenTelemetry's conventions for generative AI. Where the conventions have
+no name, the name is `lcm.` with the member of the event. Needs `opentelemetry-api`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def trace_events(tracer: Tracer, provider: str) -> EventListener:
 
 
 def trace_call(tracer: Tracer, provider: str, event: ModelCalled) -> None:
-    """Makes the span of a call that ended now."""
+    """Creates the span of a model call that has just ended."""
     end = time.time_ns()
     attributes: dict[str, Any] = {
         "gen_ai.operation.name": "chat",

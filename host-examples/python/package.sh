@@ -8,7 +8,7 @@ if [ ! -f ../../dist/lcm.wasm ]; then
     echo "package.sh: dist/lcm.wasm is not built" >&2
     exit 1
 fi
-# Of a copy, so that nothing is left beside the sources and two runs do not meet.
+# Builds a copy of the sources, so that no files are left beside them and two runs do not collide.
 sources=$(mktemp -d)
 trap 'rm -rf "$sources"' EXIT
 cp -R src pyproject.toml README.md ../../LICENSE* "$sources"

@@ -1,12 +1,12 @@
-"""Runs every golden vector in this host and writes what came to `dist/vectors-python.json`.
+"""Runs every golden vector in this host and writes the report `dist/vectors-python.json`.
 
     python run_vectors.py [FILE or FOLDER]...
 
-Each vector runs twice: over a store that answers at once, and in asyncio over one that answers
-every first read with `would-block`. With `--delay-ms` or `--conflicts-permille` they run beside
-each other in one event loop instead, over stores that take so long for every call and refuse so
-many of their commits; `--seed` says which. With `--sqlite` each has an SQLite file.
-The last line is `N passed, N failed`; the exit code is 1 when one failed.
+Each vector runs twice: over a store that answers at once, and in asyncio over a store that answers
+every first read with `would-block`. With `--delay-ms` or `--conflicts-permille`, the vectors run
+concurrently in one event loop instead, over stores that delay every call and refuse that share of
+commits; `--seed` determines which commits. With `--sqlite` each vector has its own SQLite file.
+The last line is `N passed, N failed`; the exit code is 1 if a vector failed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TOGETHER_MAX = 64
 
 
 def run_twice(paths: list[str]) -> int:
-    """All vectors, blocking and in asyncio; the exit code."""
+    """Runs all vectors, blocking and in asyncio; returns the exit code."""
     program = load()
     files = runner.find(paths)
 
@@ -56,7 +56,7 @@ def run_twice(paths: list[str]) -> int:
 
 
 def run_in_files(paths: list[str]) -> int:
-    """All vectors, each over an SQLite file; the exit code."""
+    """Runs all vectors, each over an SQLite file; returns the exit code."""
     program = load()
     files = runner.find(paths)
     failed = 0
@@ -72,7 +72,7 @@ def run_in_files(paths: list[str]) -> int:
 
 
 async def run_beset(paths: list[str], delay_ms: int, permille: int, seed: int) -> int:
-    """All vectors beside each other, over stores that are slow and refuse; the exit code."""
+    """Runs all vectors concurrently over slow stores with conflicts; returns the exit code."""
     program = await asyncio.to_thread(load)
     turns = asyncio.Semaphore(TOGETHER_MAX)
     files = runner.find(paths)
@@ -102,7 +102,7 @@ async def run_beset(paths: list[str], delay_ms: int, permille: int, seed: int) -
 
 
 def main() -> int:
-    """The exit code: 0 when every vector passed."""
+    """Runs the program; returns the exit code, 0 if every vector passed."""
     parser = argparse.ArgumentParser(description="runs the golden vectors")
     parser.add_argument("paths", nargs="*", help="files or folders; all vectors without")
     parser.add_argument("--delay-ms", type=int, default=0, help="what every store call takes")

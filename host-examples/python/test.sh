@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Tests the Python host: makes its environment and the wheel, runs the unit tests and every golden
-# vector, in asyncio also over a store that is slow and refuses commits. Needs Python 3.11 and the
-# built dist/lcm.wasm. The last line is `N passed, N failed`.
+# vector, in asyncio also over a slow store that refuses commits. Needs Python 3.11 and the built
+# dist/lcm.wasm. The last line is `N passed, N failed`.
 set -euo pipefail
 cd "$(dirname "$0")"
 

@@ -1,6 +1,6 @@
-"""The package as the hosts that the runner of `../kit` asks: plain, and in asyncio.
+"""Adapts the package to the vector runner of `../kit`: a blocking host and an asyncio host.
 
-The loop of `drive` has the script of a vector in place of a model.
+The loop of `drive` uses the script of a vector in place of a model.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _ended(status: str, reason: str, passes: list[Any]) -> dict[str, Any]:
 
 
 def sha256_of(store: Store) -> str:
-    """The digest of any store, by reading all of it; 64 hex digits."""
+    """Returns the digest of all entries of a store, 64 hex digits."""
     digest, start, more = hashlib.sha256(), "", True
     while more:
         entries, more = store.scan(start, "~~~~", False, 1_000, 1 << 20)
@@ -117,7 +117,7 @@ class PlainHost(_Host):
 
 
 class AsyncHost(_Host):
-    """The same over an asynchronous store, which makes every first read `would-block`."""
+    """A host over an asynchronous store, which makes every first read `would-block`."""
 
     def __init__(
         self,
@@ -134,9 +134,9 @@ class AsyncHost(_Host):
         )
 
     async def call(self, name: str, arguments: dict[str, Any]) -> Any:
-        """As `Host.call`, as often as its reads ask for."""
+        """As `Host.call`; repeats the call until all its reads are fetched."""
         result = await self._session.call(name, arguments)
-        if name == "setup.configure":  # Also of the instance after a conflict.
+        if name == "setup.configure":  # Also configures the instance that follows a conflict.
             self.instance.config_json = arguments["config_json"]
         return result
 
@@ -157,10 +157,10 @@ class AsyncHost(_Host):
 
 
 class BesetStore(AsyncMemoryStore):
-    """Every call takes its time, and of the commits so many are refused as conflicts.
+    """A store that delays every call, and refuses a share of the commits with `conflict`.
 
-    A refused commit wrote nothing; `refused` is called, so that a script may go back. Not more
-    than `IN_A_ROW_MAX` are refused one after the other: whoever repeats comes through.
+    A refused commit writes nothing, and calls `refused`, so that a script can be rewound. At most
+    `IN_A_ROW_MAX` commits in a row are refused, so that a repeated call succeeds.
     """
 
     IN_A_ROW_MAX = 3
@@ -205,7 +205,7 @@ class BesetStore(AsyncMemoryStore):
 
 
 async def run_vector(vector: Vector, host: AsyncHost) -> str:
-    """As `runner.run_vector`, awaiting what the host has awaitable."""
+    """As `runner.run_vector`, and awaits the awaitable results of the host."""
     play = vector.play()
     try:
         step, arguments = next(play)

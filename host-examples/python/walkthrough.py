@@ -1,6 +1,6 @@
 """The walkthrough that every host has: python walkthrough.py [--store PATH]
 
-Stores a conversation, makes room, assembles a context, expands a summary and gets every message
+Stores a conversation, compacts it, assembles a context, expands a summary and reads every message
 back. The clock is fixed and summaries are made without a model, so that every host ends with the
 same store.
 """
@@ -23,7 +23,7 @@ BUDGET_TOKENS = 3_000
 
 
 def walkthrough(lcm: lcm_engine.Lcm, lines: list[str]) -> tuple[list[str], bool]:
-    """Runs over an empty store; what there is to say, and whether every message came back."""
+    """Runs with an empty store; returns lines to print, and whether every message came back."""
     said = []
     for start in range(0, len(lines), BATCH_MESSAGES):
         receipt = lcm.append(CONVERSATION, lines[start : start + BATCH_MESSAGES])
@@ -51,7 +51,7 @@ def walkthrough(lcm: lcm_engine.Lcm, lines: list[str]) -> tuple[list[str], bool]
 
 
 def main() -> int:
-    """The exit code: 0 when every message came back."""
+    """Runs the program; returns the exit code, 0 if every message came back."""
     parser = argparse.ArgumentParser(description="runs the walkthrough over an empty store")
     parser.add_argument("--store", default="memory:", help="a new *.lcm.db file, or memory:")
     store = parser.parse_args().store

@@ -1,8 +1,9 @@
-//! An agent over `lcm-host` and the interface of a provider, which has no package for Rust: its
-//! requests are sent by `ureq`. `agent_loop anthropic|openai BASE_URL STORE SCRIPT`
+//! An agent that uses `lcm-host` and the HTTP API of a provider: `agent_loop anthropic|openai
+//! BASE_URL STORE SCRIPT`. The providers have no package for Rust, so `ureq` sends the requests.
 //!
-//! Every turn: store what was said, compact when it is due, assemble, ask, answer the calls. The
-//! agents of `tests/agent_loop` in Node and Python do the same and end with the same store.
+//! Every turn stores the new messages, compacts if due, assembles a context, asks the model and
+//! answers its tool calls. The agents of `tests/agent_loop` in Node and Python do the same and end
+//! with the same store.
 
 use std::{collections::BTreeMap, error::Error, fs};
 
@@ -21,7 +22,7 @@ const MODEL: &str = "scripted-1";
 const BUDGET: u32 = 6_000;
 const BEGIN: u64 = 1_700_000_000_000;
 
-/// What the user says, and the files that the agent may read.
+/// The messages of the user, and the files that the agent may read, by path.
 #[derive(Deserialize)]
 struct Script {
     said: Vec<String>,
@@ -43,7 +44,7 @@ fn main() -> Done<()> {
     let lcm = builder.open(&fs::read("dist/lcm.wasm")?)?;
     let chat =
         lcm.conversation("chat", BUDGET).dialect(dialect).append_mode(AppendMode::New).defer(false);
-    let mut time = BEGIN; // a program of yours leaves the clock out
+    let mut time = BEGIN; // your own program does not set the clock
     for text in &script.said {
         time += 60_000;
         let chat = chat.clone().clock(Clock::Fixed(time));
@@ -56,14 +57,14 @@ fn main() -> Done<()> {
     Ok(())
 }
 
-/// A message that is said to the model.
+/// A message to the model.
 #[derive(Serialize)]
 struct Said<T> {
     role: &'static str,
     content: T,
 }
 
-/// The answer of Anthropic, as far as a loop needs it; its content is stored as it came.
+/// The parts of Anthropic's answer that a loop needs. `content` is stored unchanged.
 #[derive(Deserialize)]
 struct Message<'a> {
     #[serde(borrow)]
@@ -90,7 +91,7 @@ struct ToolResult {
     is_error: bool,
 }
 
-/// One turn over the Messages interface.
+/// Makes one turn with Anthropic's Messages API.
 fn anthropic(chat: &Conversation, base_url: &str, script: &Script, text: &str) -> Done<()> {
     let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}});
     let own = json!({"name": "read_file", "description": "Reads a file.", "input_schema": schema});
@@ -124,7 +125,7 @@ fn anthropic(chat: &Conversation, base_url: &str, script: &Script, text: &str) -
     }
 }
 
-/// The answer of OpenAI; its message is stored as it came.
+/// The parts of OpenAI's answer that a loop needs. The message is stored unchanged.
 #[derive(Deserialize)]
 struct Completion<'a> {
     #[serde(borrow)]
@@ -162,7 +163,7 @@ struct Answered {
     content: String,
 }
 
-/// One turn over Chat Completions.
+/// Makes one turn with OpenAI's Chat Completions API.
 fn openai(chat: &Conversation, base_url: &str, script: &Script, text: &str) -> Done<()> {
     let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}});
     let own = json!({"name": "read_file", "description": "Reads a file.", "parameters": schema});
@@ -192,14 +193,14 @@ fn openai(chat: &Conversation, base_url: &str, script: &Script, text: &str) -> D
     Ok(())
 }
 
-/// The tools of the engine and the agent's own.
+/// Returns the definitions of the engine's tools and of the agent's own tool.
 fn tools(chat: &Conversation, own: &Value) -> Done<Vec<Value>> {
     let mut tools: Vec<Value> = serde_json::from_str(&chat.tools()?)?;
     tools.push(own.clone());
     Ok(tools)
 }
 
-/// What a tool answers, and whether that is an error.
+/// Calls a tool. Returns its answer, and whether the answer is an error.
 fn call(chat: &Conversation, script: &Script, name: &str, input: &str) -> Done<(String, bool)> {
     if name.starts_with("lcm_") {
         let answer = chat.call_tool(name, input)?;

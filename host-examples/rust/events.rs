@@ -1,4 +1,4 @@
-//! Prints what happens in a store, a line an event, by a subscriber of `tracing`:
+//! Prints the events of a store, one line each, with a subscriber of `tracing`:
 //! `cargo run --release -p lcm-host --example events`
 
 use std::{error::Error, io, sync::Mutex};
@@ -13,7 +13,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// Writes the events of a short conversation, from the level `INFO` on.
 pub(crate) fn listen(out: impl io::Write + Send + 'static) -> Result<(), Box<dyn Error>> {
     let lines = tracing_subscriber::fmt().with_max_level(Level::INFO).without_time();
-    // A program sets it once, with `init`.
+    // Your program installs the subscriber once, with `init`.
     subscriber::with_default(lines.with_writer(Mutex::new(out)).finish(), talk)
 }
 

@@ -1,5 +1,5 @@
-//! The walkthrough that every host has, over `lcm-host`: store a conversation, make room, assemble
-//! a context, expand a summary, and get every message back.
+//! The walkthrough that every host has, with `lcm-host`: store a conversation, compact it, assemble
+//! a context, expand a summary, and read every message back.
 //!
 //! From the top of the repository: `cargo run --release -p lcm-host --example walkthrough`.
 //! The clock is fixed and summaries are made without a model, so that every host ends with the
@@ -17,7 +17,7 @@ const NOW: u64 = 1_700_000_000_000;
 const BATCH_MESSAGES: usize = 16;
 const BUDGET: u32 = 3_000;
 
-/// Runs over an empty store; what there is to say, and whether every message came back.
+/// Runs with an empty store. Returns lines to print, and whether every message came back.
 pub(crate) fn walkthrough(
     lcm: &Lcm,
     lines: &[String],
@@ -70,7 +70,7 @@ pub(crate) fn walkthrough(
     Ok((said, equal))
 }
 
-/// A handle on an empty store in memory, with summaries made offline.
+/// Opens an empty store in memory; summaries are made without a model.
 pub(crate) fn open(wasm: &[u8]) -> LcmResult<Lcm> {
     Lcm::open("memory:", wasm)
 }

@@ -1,6 +1,6 @@
-// An agent over Anthropic's Messages interface: node anthropic_loop.mjs BASE_URL STORE SCRIPT
+// An agent with Anthropic's Messages API: node anthropic_loop.mjs BASE_URL STORE SCRIPT
 //
-// Every turn: store what was said, compact when it is due, assemble, ask, answer the calls.
+// Every turn stores the new messages, compacts if due, assembles, asks and answers the tool calls.
 
 import { readFileSync } from "node:fs";
 
@@ -12,7 +12,7 @@ const { said, files } = JSON.parse(readFileSync(script, "utf8"));
 const anthropic = new Anthropic({ baseURL, apiKey: "none" });
 const model = "scripted-1";
 const [budget, dialect] = [6_000, "anthropic"];
-let time = 1_700_000_000_000; // a program of yours leaves `now` out
+let time = 1_700_000_000_000; // your own program leaves out `now`
 
 const lcm = await open({ store, complete, now: () => time });
 const tools = [...lcm.tools(dialect), readFileTool()];
@@ -33,7 +33,7 @@ for (const text of said) {
 console.log(await lcm.digest());
 await lcm.close();
 
-/** What is said next: one message with the results of all calls; nothing when there are none. */
+/** Resolves to the next messages: one message with the results of all calls, or no message. */
 async function answered(calls) {
   const results = [];
   for (const { id, name, input } of calls) {
@@ -45,7 +45,7 @@ async function answered(calls) {
   return results.length > 0 ? [{ role: "user", content: results }] : [];
 }
 
-/** A summary, or an answer to a question of the model, by the same provider. */
+/** Completes a request of the engine (a summary or an answer) with the same provider. */
 async function complete({ system, prompt, outputTokensMax: max_tokens }, { signal }) {
   const messages = [{ role: "user", content: prompt }];
   const request = { model, max_tokens, system, messages };

@@ -1,6 +1,6 @@
-"""An agent over Anthropic's Messages interface: python anthropic_loop.py BASE_URL STORE SCRIPT
+"""An agent with Anthropic's Messages API: python anthropic_loop.py BASE_URL STORE SCRIPT
 
-Every turn: store what was said, compact when it is due, assemble, ask, answer the calls.
+Every turn stores the new messages, compacts if due, assembles, asks and answers the tool calls.
 """
 
 import json
@@ -14,11 +14,11 @@ base_url, store, script = sys.argv[1:]
 played = json.loads(Path(script).read_text(encoding="utf-8"))
 anthropic = Anthropic(base_url=base_url, api_key="none")
 MODEL, BUDGET, DIALECT = "scripted-1", 6_000, "anthropic"
-time = 1_700_000_000_000  # a program of yours leaves `clock` out
+time = 1_700_000_000_000  # your own program leaves out `clock`
 
 
 def complete(request, timeout):
-    """A summary, or an answer to a question of the model, by the same provider."""
+    """Completes a request of the engine (a summary or an answer) with the same provider."""
     answer = anthropic.messages.create(
         model=MODEL,
         max_tokens=request["output_tokens_max"],
@@ -39,7 +39,7 @@ READ_FILE = {
 
 
 def read_file(path):
-    """What stands in a file."""
+    """Returns the text of a file, or an error."""
     text = played["files"].get(path)
     if text is None:
         return {"text": f"no such file: {path}", "is_error": True}
@@ -47,7 +47,7 @@ def read_file(path):
 
 
 def answered(lcm, calls):
-    """What is said next: one message with the results of all calls; nothing when there are none."""
+    """Returns the next messages: one message with the results of all calls, or no message."""
     results = []
     for call in calls:
         if call.name.startswith("lcm_"):

@@ -1,4 +1,4 @@
-"""Shows that rules refuse: breaks sound requests and counts the refusals."""
+"""Tests that the rules of providers refuse: breaks valid requests and counts the refusals."""
 
 import copy
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from typing import Any
 
 import rules
 
-# Where in a request a value is replaced, and the new value; `None`: the value is removed.
+# Paths in a request, each with the new value at the path; `None`: the value is removed.
 Breaks = list[tuple[tuple[Any, ...], Any]]
 
 
@@ -25,7 +25,7 @@ def break_at(sound: Any, path: tuple[Any, ...], value: Any) -> Any:
 def count_refusals(
     headers: dict[str, str], cases: list[tuple[Callable[..., None], Any, Breaks]]
 ) -> int:
-    """Counts broken requests; fails if a sound one is refused, or a broken one is not."""
+    """Counts broken requests; fails if a valid request is refused, or a broken one accepted."""
     refused = 0
     for check, sound, breaks in cases:
         check(headers, copy.deepcopy(sound))

@@ -1,6 +1,6 @@
-// An agent over OpenAI's Chat Completions: node openai_loop.mjs BASE_URL STORE SCRIPT
+// An agent with OpenAI's Chat Completions API: node openai_loop.mjs BASE_URL STORE SCRIPT
 //
-// Every turn: store what was said, compact when it is due, assemble, ask, answer the calls.
+// Every turn stores the new messages, compacts if due, assembles, asks and answers the tool calls.
 
 import { readFileSync } from "node:fs";
 
@@ -12,7 +12,7 @@ const { said, files } = JSON.parse(readFileSync(script, "utf8"));
 const openai = new OpenAI({ baseURL, apiKey: "none" });
 const model = "scripted-1";
 const [budget, dialect] = [6_000, "openai-chat"];
-let time = 1_700_000_000_000; // a program of yours leaves `now` out
+let time = 1_700_000_000_000; // your own program leaves out `now`
 
 const lcm = await open({ store, complete, now: () => time });
 const tools = [...lcm.tools(dialect), readFileTool()];
@@ -34,7 +34,7 @@ for (const text of said) {
 console.log(await lcm.digest());
 await lcm.close();
 
-/** What is said next: a message for the result of each call; nothing when there are none. */
+/** Resolves to the next messages: one for the result of each call. */
 async function answered(calls) {
   const results = [];
   for (const { id, function: called } of calls) {
@@ -46,7 +46,7 @@ async function answered(calls) {
   return results;
 }
 
-/** A summary, or an answer to a question of the model, by the same provider. */
+/** Completes a request of the engine (a summary or an answer) with the same provider. */
 async function complete({ system, prompt, outputTokensMax }, { signal }) {
   const messages = [
     { role: "system", content: system },

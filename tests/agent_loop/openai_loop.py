@@ -1,6 +1,6 @@
-"""An agent over OpenAI's Chat Completions: python openai_loop.py BASE_URL STORE SCRIPT
+"""An agent with OpenAI's Chat Completions API: python openai_loop.py BASE_URL STORE SCRIPT
 
-Every turn: store what was said, compact when it is due, assemble, ask, answer the calls.
+Every turn stores the new messages, compacts if due, assembles, asks and answers the tool calls.
 """
 
 import json
@@ -14,11 +14,11 @@ base_url, store, script = sys.argv[1:]
 played = json.loads(Path(script).read_text(encoding="utf-8"))
 openai = OpenAI(base_url=base_url, api_key="none")
 MODEL, BUDGET, DIALECT = "scripted-1", 6_000, "openai-chat"
-time = 1_700_000_000_000  # a program of yours leaves `clock` out
+time = 1_700_000_000_000  # your own program leaves out `clock`
 
 
 def complete(request, timeout):
-    """A summary, or an answer to a question of the model, by the same provider."""
+    """Completes a request of the engine (a summary or an answer) with the same provider."""
     answer = openai.chat.completions.create(
         model=MODEL,
         max_completion_tokens=request["output_tokens_max"],
@@ -44,12 +44,12 @@ READ_FILE = {
 
 
 def read_file(path):
-    """What stands in a file."""
+    """Returns the text of a file, or an error text."""
     return played["files"].get(path, f"no such file: {path}")
 
 
 def answered(lcm, calls):
-    """What is said next: a message for the result of each call; nothing when there are none."""
+    """Returns the next messages: one for the result of each call."""
     results = []
     for call in calls:
         name, arguments = call.function.name, call.function.arguments

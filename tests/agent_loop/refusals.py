@@ -1,4 +1,4 @@
-"""Shows that the rules refuse: one sound request for each interface, and what breaks it."""
+"""Tests that the rules refuse: one valid request for each API, and changes that break it."""
 
 import broken_requests
 import rules
@@ -64,7 +64,7 @@ def in_messages(breaks: broken_requests.Breaks) -> broken_requests.Breaks:
 
 
 def main() -> None:
-    """Counts the refusals of both interfaces."""
+    """Counts the refusals of both APIs."""
     headers = {"x-api-key": "k", "anthropic-version": "v", "authorization": "Bearer k"}
     refused = broken_requests.count_refusals(
         headers,

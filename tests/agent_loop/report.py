@@ -1,7 +1,7 @@
-"""One line about a loop: report.py PORT RUN DIGEST TENTHS_OF_SECONDS FILE
+"""Prints one line about a run of a loop: report.py PORT RUN DIGEST TENTHS_OF_SECONDS FILE
 
-Fails unless all turns were led, every code was found again, nothing was refused, and the digest is
-that in the file, which the first loop of a provider writes.
+Fails unless all turns took place, the model found every code, the server refused no request, and
+the digest equals the digest in FILE, which the first loop of a provider writes.
 """
 
 import json

@@ -1,7 +1,7 @@
-"""What the providers refuse, as far as a loop can run into it.
+"""Rules by which providers refuse requests, as far as an agent loop can break them.
 
-In: headers and body of a request. Out: nothing, or `Refused`. Written from the providers' own
-documentation, not from the engine: what the engine believes of them must not check itself.
+In: headers and body of a request. Out: nothing, or `Refused`. The rules follow the providers' own
+documentation and not the engine, so that a wrong rule in the engine is found.
 """
 
 import json
@@ -13,17 +13,17 @@ CALL_ID = re.compile(r"^[a-zA-Z0-9_-]{1,64}$")
 
 
 class Refused(Exception):
-    """Why the provider would answer 400 or 401."""
+    """The reason for which the provider would answer 400 or 401."""
 
 
 def require(holds: Any, why: str) -> None:
-    """Refuses when it does not hold."""
+    """Raises `Refused` unless `holds`."""
     if not holds:
         raise Refused(why)
 
 
 def members(value: Any, where: str, known: set[str], needed: set[str]) -> dict[str, Any]:
-    """An object that has what it needs and nothing unknown."""
+    """Returns an object, checked to have the needed members and no unknown member."""
     require(isinstance(value, dict), f"{where}: not an object")
     unknown = sorted(value.keys() - known - needed)
     require(not unknown, f"{where}: unknown {unknown}")
@@ -32,7 +32,7 @@ def members(value: Any, where: str, known: set[str], needed: set[str]) -> dict[s
 
 
 def text(value: Any, where: str) -> str:
-    """A text that says something."""
+    """Returns a text, checked not to be blank."""
     require(isinstance(value, str) and value.strip(), f"{where}: text must be non-empty")
     return value
 
@@ -45,7 +45,7 @@ def is_json_object(text: Any) -> bool:
         return False
 
 
-# The Messages interface of Anthropic.
+# The Messages API of Anthropic.
 
 
 def block(value: Any, where: str, role: str) -> str:
@@ -73,7 +73,7 @@ def block(value: Any, where: str, role: str) -> str:
 
 
 def anthropic_message(message: Any, where: str, due: set[str], last: bool) -> set[str]:
-    """Checks a message after which calls are due for results; returns the calls that it makes."""
+    """Checks a message. `due`: ids of calls that need results in it. Returns the calls it makes."""
     role = members(message, where, set(), {"role", "content"})["role"]
     require(role in ("user", "assistant"), f"{where}: role `{role}`")
     content = message["content"]
@@ -94,7 +94,7 @@ def anthropic_message(message: Any, where: str, due: set[str], last: bool) -> se
 
 
 def anthropic(headers: Any, body: dict[str, Any]) -> None:
-    """Refuses what the Messages interface refuses."""
+    """Refuses the requests that the Messages API refuses."""
     require(headers.get("x-api-key") or headers.get("authorization"), "authentication: no key")
     require(headers.get("anthropic-version"), "anthropic-version: header is required")
     known = {"system", "tools", "tool_choice", "temperature", "metadata", "stop_sequences"}
@@ -122,7 +122,7 @@ def anthropic(headers: Any, body: dict[str, Any]) -> None:
 
 
 def parts(content: Any, where: str) -> None:
-    """Content as text or a list of text parts."""
+    """Checks content: a text or a list of text parts."""
     if isinstance(content, str):
         text(content, where)
         return
@@ -151,7 +151,7 @@ def openai_assistant(message: dict[str, Any], where: str) -> set[str]:
 
 
 def openai_message(message: Any, where: str, due: set[str]) -> set[str]:
-    """Checks a message while results are due; returns those that are due after it."""
+    """Checks a message. `due`: ids of calls without results yet. Returns the ids due after it."""
     require(isinstance(message, dict) and "role" in message, f"{where}: no role")
     role = message["role"]
     if role == "tool":
@@ -169,7 +169,7 @@ def openai_message(message: Any, where: str, due: set[str]) -> set[str]:
 
 
 def openai(headers: Any, body: dict[str, Any]) -> None:
-    """Refuses what Chat Completions refuses."""
+    """Refuses the requests that Chat Completions refuses."""
     require((headers.get("authorization") or "").startswith("Bearer "), "no API key")
     known = {"tools", "tool_choice", "temperature", "max_tokens", "max_completion_tokens"}
     known |= {"parallel_tool_calls", "stream"}

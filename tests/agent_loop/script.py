@@ -1,9 +1,9 @@
-"""What is said in the loop: by the user, by the files that are read, and by the model.
+"""All texts of the agent loop: of the user, of files, and of the model.
 
-Everything follows from a seed and the number of the turn, so that every loop hears the same. Twelve
-codes are said in the first quarter and asked for in the second half, when summaries stand for them
-that leave codes out: the model finds them with the engine's tools, or the loop fails. Run alone,
-prints what a loop needs to know: {"said": [...], "files": {...}}.
+A seed and the number of the turn determine every text, so that all loops have the same texts. The
+user says twelve codes in the first quarter and asks for them in the second half. By then the codes
+are only below summaries that omit codes, so the model must find them with the engine's tools, or
+the loop fails. Run as a program, prints the input of a loop: {"said": [...], "files": {...}}.
 """
 
 import json
@@ -28,16 +28,16 @@ CODE = re.compile(r"[A-Z]{2}-\d{4}-[A-Z]{2}")
 
 
 class Broken(Exception):
-    """The loop did not do what the script relies on."""
+    """The loop broke an assumption of the script."""
 
 
 def words(rng: random.Random, count: int) -> str:
-    """So many words that mean nothing."""
+    """Returns `count` random words."""
     return " ".join(rng.choice(WORDS) for _ in range(count))
 
 
 def code(project: str) -> str:
-    """The release code of a project."""
+    """Returns the release code of a project."""
     rng = random.Random(f"{SEED} {project}")
     letters = "".join(rng.choice("ABCDEFGHKLMNPQRSTUVWXYZ") for _ in range(4))
     return f"{letters[:2]}-{rng.randrange(1000, 10000)}-{letters[2:]}"
@@ -49,7 +49,7 @@ PATHS = [f"src/{word}.txt" for word in WORDS[:24]]
 
 
 def log() -> str:
-    """A build log that is too large for a context."""
+    """Returns a build log that is too large for a context."""
     rng = random.Random(f"{SEED} log")
     lines = [f"{number:05} info {words(rng, 8)}" for number in range(1, LOG_LINES + 1)]
     lines[LOG_FAULT - 1] = f"{LOG_FAULT:05} error E4031 the guard of the batch window is missing"
@@ -57,13 +57,13 @@ def log() -> str:
 
 
 def files() -> dict[str, str]:
-    """What `read_file` finds: text by path."""
+    """Returns the files that `read_file` can read: text by path."""
     rng = random.Random(f"{SEED} files")
     return {path: words(rng, rng.randrange(40, 160)) for path in PATHS} | {LOG: log()}
 
 
 def said(turn: int) -> str:
-    """What the user says."""
+    """Returns the user's message of a turn."""
     if project := TOLD.get(turn):
         return f"[{turn}] Keep in mind: the release code of {project} is {code(project)}."
     if project := ASKED.get(turn):
@@ -78,7 +78,7 @@ SAID = [said(turn) for turn in range(TURNS)]
 
 
 def one_with(results: list[str], wanted: str) -> str:
-    """The line of a tool's answer that has what is looked for."""
+    """Returns the first line of the tool results that contains `wanted`."""
     for line in "\n".join(results).splitlines():
         if wanted in line:
             return line
@@ -86,7 +86,7 @@ def one_with(results: list[str], wanted: str) -> str:
 
 
 def id_in(text: str, kind: str) -> str:
-    """The first id of a kind in a text."""
+    """Returns the first id of a kind in a text."""
     found = re.search(rf"\b{kind}_[0-9a-f]{{16}}\b", text)
     if not found:
         raise Broken(f"there is no id of a {kind} in: {text}")
@@ -94,7 +94,7 @@ def id_in(text: str, kind: str) -> str:
 
 
 def recall(project: str, step: int, results: list[str]) -> tuple[str | None, list]:
-    """How the model finds a code again: search, look at the message, then ask for an answer."""
+    """Returns a step of the model to find a code: a search, a look at the message, a question."""
     wanted = code(project)
     if step == 0:
         return "I look it up.", [("lcm_grep", {"pattern": f"+{project} release code"})]
@@ -109,7 +109,7 @@ def recall(project: str, step: int, results: list[str]) -> tuple[str | None, lis
 
 
 def read_log(step: int, results: list[str]) -> tuple[str | None, list]:
-    """How the model reads one line of a file that stands in the context as a reference only."""
+    """Returns a step of the model to read one line of a file that its context only references."""
     if step == 0:
         return None, [("read_file", {"path": LOG})]
     if step == 1:
@@ -120,9 +120,10 @@ def read_log(step: int, results: list[str]) -> tuple[str | None, list]:
 
 
 def answer(turn: int, step: int, results: list[str]) -> tuple[str | None, list]:
-    """What the model says: a text or none, and calls of tools as (name, arguments).
+    """Returns the model's answer: a text or None, and tool calls as (name, arguments).
 
-    `step`: how often it has spoken in this turn; `results`: what the tools it called last answered.
+    `step`: number of earlier answers of the model in this turn; `results`: results of its last
+    tool calls.
     """
     if project := ASKED.get(turn):
         return recall(project, step, results)
@@ -145,7 +146,7 @@ def answer(turn: int, step: int, results: list[str]) -> tuple[str | None, list]:
 
 
 def fenced(prompt: str, tag: str) -> str:
-    """Returns the text in an element of a prompt; the quoted material never has the tags."""
+    """Returns the text in an element of a prompt; material that is quoted never has these tags."""
     found = re.search(rf"^<{tag}>\n(.*?)\n</{tag}>$", prompt, re.S | re.M)
     if not found:
         raise Broken(f"there is no <{tag}> in the prompt")
@@ -153,7 +154,7 @@ def fenced(prompt: str, tag: str) -> str:
 
 
 def complete(prompt: str) -> str:
-    """A summary, or the answer to a question: what the engine asks a model for."""
+    """Returns the completion of a prompt of the engine: a summary, or the answer to a question."""
     if prompt.startswith("The question:"):
         question, passages = fenced(prompt, "question"), fenced(prompt, "source")
         project = next(name for name in PROJECTS if name in question)
@@ -162,7 +163,7 @@ def complete(prompt: str) -> str:
                 return f"It is {code(project)} [{id_in(passage, 'msg')}]."
         return "NOT FOUND"
     most = int(re.search(r"^Length: at most (\d+) tokens\.$", prompt, re.M)[1]) * 2
-    # What the engine found wrong with the answer before: a failure that was left out.
+    # A repeated request lists the failures that the rejected answer left out.
     found = re.findall(r"^failure left out: (.*)$", prompt, re.M)
     named = [f"read_file failed: {failure}" for failure in found]
     begun = [line.split()[:7] for line in fenced(prompt, "source").splitlines()]

@@ -1,9 +1,8 @@
-"""A local server that speaks the Messages interface of Anthropic and Chat Completions of OpenAI.
+"""A local server with the Messages API of Anthropic and Chat Completions of OpenAI.
 
-It refuses what they refuse (`rules.py`) and says what the script says (`script.py`). It knows
-nothing but the request: which turn it is stands in what the user said last. The first part of a
-path names a run, of which `GET /RUN/report` tells what it did. Prints its port and serves until it
-is killed.
+The server refuses requests by `rules.py` and answers from `script.py`. It keeps no conversation:
+the number of the turn is in the user's last message. The first part of a path names a run;
+`GET /RUN/report` returns the counts of the run. Prints its port and serves until it is killed.
 """
 
 import json
@@ -16,20 +15,20 @@ import script
 
 MODEL = "scripted-1"
 CHARACTERS_MAX = 48_000
-"""Of all messages: 8 for each token of the loops' budget."""
+"""Most characters of all messages of a request: 8 for each token of the loops' budget."""
 
 REPORTS: dict[str, Counter[str]] = defaultdict(Counter)
 
 
 def plain(content: Any) -> str:
-    """The text of some content."""
+    """Returns the text of a content."""
     if isinstance(content, list):
         return "\n".join(plain(one.get("text") or one.get("content")) for one in content)
     return content or ""
 
 
 class Anthropic:
-    """How the Messages interface shows a conversation, and how it answers."""
+    """Reads requests and writes answers of the Messages API."""
 
     check = staticmethod(rules.anthropic)
 
@@ -78,7 +77,7 @@ class Anthropic:
 
 
 class OpenAi:
-    """The same of Chat Completions."""
+    """Reads requests and writes answers of Chat Completions."""
 
     check = staticmethod(rules.openai)
 
@@ -130,7 +129,7 @@ INTERFACES = {"/v1/messages": Anthropic, "/v1/chat/completions": OpenAi}
 
 
 def where(api: Any, messages: list[Any]) -> tuple[int, int]:
-    """Which turn it is, by what the user said last, and how often the model has spoken in it."""
+    """Returns the turn, from the user's last text, and the number of model answers in the turn."""
     step = 0
     for message in reversed(messages):
         for text in reversed(api.texts(message)):
@@ -166,15 +165,15 @@ def speak(api: Any, body: dict[str, Any], report: Counter[str]) -> dict[str, Any
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One connection."""
+    """A handler of one connection."""
 
     protocol_version = "HTTP/1.1"
-    # One packet for each answer: else it waits for the other side's acknowledgement.
+    # Sends each answer as one packet; a second packet would wait for an acknowledgement.
     wbufsize = -1
     disable_nagle_algorithm = True
 
     def do_GET(self) -> None:
-        """Tells what a run did."""
+        """Returns the report of a run."""
         self.reply(200, REPORTS[self.path.split("/")[1]])
 
     def do_POST(self) -> None:
@@ -200,7 +199,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(raw)
 
     def log_message(self, *_: Any) -> None:
-        """Says nothing of a request."""
+        """Logs no request."""
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Judges the lives of conversations whose model was broken: judge.py FILE
+"""Judges conversations whose model was broken, called lives: judge.py FILE
 
-Reads what `lives.mjs` and `lives.py` printed, and prints a line for each mode. Fails unless every
-life lost nothing, waited for its model once a pause, and has no summary left to make again. Where
-the model failed, no extract is left at all; extracts after answers in vain are final, until
-`resummarize` asks for them.
+Reads the output of `lives.mjs` and `lives.py`, and prints a line for each mode. Fails unless every
+life lost no message, asked its model at most once per pause, and has no provisional summary left.
+If the model failed, no summary made by extraction may be left. After answers that were rejected,
+extracts are final, until `resummarize` asks for new summaries.
 """
 
 import json
@@ -16,18 +16,18 @@ import talk
 from modes import MODES
 
 PAUSES = [5, 10, 20, 30]
-"""Minutes of rest after each failure in a row; a turn is a minute."""
+"""Minutes without a request after each failure in a row; a turn takes a minute."""
 LIVES = {
     (host, interface)
     for host in ("node", "python", "asyncio")
     for interface in ("chat", "responses", "messages")
 }
 SHORT = 20
-"""Characters of a text that another text may have by chance."""
+"""Greatest length of a text that another text may contain by chance, in characters."""
 
 
 def find_early(asked: list[list[int]]) -> Iterator[str]:
-    """Yields the turns that asked a model in its pause."""
+    """Yields faults: turns that asked a model during its pause."""
     turns = [turn for turn, _ in asked]
     for at, (one, other) in enumerate(zip(turns, turns[1:], strict=False)):
         pause = PAUSES[min(at, len(PAUSES) - 1)]
@@ -36,12 +36,12 @@ def find_early(asked: list[list[int]]) -> Iterator[str]:
 
 
 def has_text(summary: str, said: str) -> bool:
-    """Returns whether a summary has what a broken model said."""
+    """Returns whether a summary contains the text of a broken model."""
     return summary.strip() == said.strip() or (len(said) > SHORT and said.strip() in summary)
 
 
 def find_faults(life: dict[str, Any]) -> Iterator[str]:
-    """Yields what is wrong in a life."""
+    """Yields the faults of a life."""
     mode = MODES[life["mode"]]
     yield from life["refused"]
     if life["stored"] != talk.SAID:
@@ -70,14 +70,14 @@ def find_faults(life: dict[str, Any]) -> Iterator[str]:
 
 
 def find_poor(summaries: list[dict[str, Any]], when: str) -> Iterator[str]:
-    """Yields whether summaries are left that no model wrote, or whose sources are such."""
+    """Yields a fault if a summary is left that no model wrote, or that is provisional."""
     poor = [one for one in summaries if one["model"] == "offline" or one["provisional"]]
     if poor:
         yield f"{len(poor)} of {len(summaries)} summaries are poor {when}"
 
 
 def find_missing(lives: list[dict[str, Any]]) -> Iterator[str]:
-    """Yields the lives that were not led."""
+    """Yields the combinations of host and API without a life."""
     for mode in {life["mode"] for life in lives}:
         led = {(life["host"], life["interface"]) for life in lives if life["mode"] == mode}
         if led != LIVES:

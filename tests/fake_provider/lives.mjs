@@ -1,5 +1,5 @@
-// Conversations whose model is broken, each in one mode and over one interface, by the packages of
-// OpenAI and Anthropic: node lives.mjs URL MODE... Prints what happened, a line of JSON for each.
+// Runs conversations ("lives") with a broken model, each in one mode and with one API, through the
+// packages of OpenAI and Anthropic: node lives.mjs URL MODE... Prints a line of JSON about each.
 
 import Anthropic from "@anthropic-ai/sdk";
 import { MemoryStore, open } from "lcm-engine";
@@ -7,14 +7,15 @@ import OpenAI from "openai";
 
 const [url, ...modes] = process.argv.slice(2);
 const MINUTE_MS = 60_000;
-/** Longer than the longest pause of a model. */
+/** A time longer than the longest pause of a model. */
 const REST_MS = 31 * MINUTE_MS;
 const MAINTAINS_MAX = 10;
-/** Lives at the same time. */
+/** Number of concurrent lives. */
 const TOGETHER = 8;
 /**
- * Time for an answer, of the package, and of the engine where a package waits on: of a model that
- * never answers, and of any other, which a busy machine does not reach.
+ * Timeouts in milliseconds: of a provider's package for a model that never answers, of the engine
+ * for such a model where the package itself waits longer, and for all other models; even a busy
+ * machine does not reach the last.
  */
 const [LATE_MS, ENGINE_LATE_MS, TIMEOUT_MS] = [300, 1_000, 30_000];
 
@@ -22,7 +23,7 @@ const read = async (path) => (await fetch(`${url}/${path}`)).json();
 const put = (path, body) => fetch(`${url}/${path}`, { method: "PUT", body });
 const { said, budget, modes: known } = await read("talk");
 
-/** How an answer ended, by the providers' words; all others are whole answers. */
+/** `finish` of an answer by the provider's word; any other word is a complete answer. */
 const FINISHES = {
   length: "length",
   max_tokens: "length",
@@ -31,7 +32,7 @@ const FINISHES = {
   refusal: "refusal",
 };
 
-/** What makes `complete` for an interface. */
+/** For each API, a function that makes `complete`. */
 const INTERFACES = {
   chat: (baseURL, options) => {
     const openai = new OpenAI({ baseURL: `${baseURL}/v1`, ...options });
@@ -69,7 +70,7 @@ const INTERFACES = {
   },
 };
 
-/** Lists the summaries of a conversation that none replaced. */
+/** Resolves to the summaries of a conversation that were not replaced. */
 async function list(chat) {
   const summaries = [];
   for (const { id } of await chat.listing("summaries")) {
@@ -79,7 +80,7 @@ async function list(chat) {
   return summaries;
 }
 
-/** Leads a conversation with a broken model, and then with one that works; tells what happened. */
+/** Runs a conversation with a broken and then with a working model; resolves to a report. */
 async function live(mode, name) {
   const run = `node-${name}-${mode.replaceAll(/\W/g, "-")}`;
   await put(run, mode);

@@ -1,6 +1,6 @@
-"""Conversations whose model is broken, each in one mode and over one interface, by the packages of
-OpenAI and Anthropic, blocking and with asyncio: python lives.py URL MODE... Prints what happened, a
-line of JSON for each.
+"""Runs conversations ("lives") with a broken model, each in one mode and with one API, through the
+packages of OpenAI and Anthropic, blocking and with asyncio: python lives.py URL MODE... Prints a
+line of JSON about each.
 """
 
 import asyncio
@@ -19,13 +19,13 @@ import lcm_engine
 
 MINUTE_MS = 60_000
 REST_MS = 31 * MINUTE_MS
-"""Longer than the longest pause of a model."""
+"""A time longer than the longest pause of a model."""
 MAINTAINS_MAX = 10
 TOGETHER = 8
-"""Lives at the same time."""
+"""Number of concurrent lives."""
 LATE_SECONDS, TIMEOUT_SECONDS = 0.3, 30
-"""Time for an answer, of the package: of a model that never answers, and of any other, which a busy
-machine does not reach."""
+"""Timeouts of a provider's package: for a model that never answers, and for all other models; even
+a busy machine does not reach the second."""
 FINISHES = {
     "length": "length",
     "max_tokens": "length",
@@ -33,7 +33,7 @@ FINISHES = {
     "content_filter": "refusal",
     "refusal": "refusal",
 }
-"""How an answer ended, by the providers' words; all others are whole answers."""
+"""`finish` of an answer by the provider's word; any other word is a complete answer."""
 
 url, *modes = sys.argv[1:]
 
@@ -66,7 +66,7 @@ def read_messages(answer):
 
 
 def begin_client(name: str, is_async: bool, base_url: str, **options: Any):
-    """Returns the client of an interface, and `complete` over the client."""
+    """Returns the client of an API, and a `complete` that uses the client."""
     if name == "messages":
         client = (anthropic.AsyncAnthropic if is_async else anthropic.Anthropic)(
             base_url=base_url, **options
@@ -100,19 +100,19 @@ def begin_client(name: str, is_async: bool, base_url: str, **options: Any):
 
 
 async def done(value: Any) -> Any:
-    """Returns what a call of either package returns."""
+    """Returns the result of a call, blocking or awaitable."""
     return await value if inspect.isawaitable(value) else value
 
 
 async def listed(chat: Any) -> list[dict[str, Any]]:
-    """Returns the summaries of a conversation that none replaced."""
+    """Returns the summaries of a conversation that were not replaced."""
     found = [await done(chat.describe(one["id"])) for one in await done(chat.listing("summaries"))]
     names = ("text", "model", "provisional")
     return [{name: one[name] for name in names} for one in found if one["replaced_by"] is None]
 
 
 async def live(mode: str, name: str, host: str) -> dict[str, Any]:
-    """Leads a conversation with a broken model, and then with one that works."""
+    """Runs a conversation with a broken model, then with a working model; returns a report."""
     is_async = host == "asyncio"
     run = f"{host}-{name}-{re.sub(r'[^a-z0-9]', '-', mode)}"
     put(run, mode)

@@ -1,7 +1,7 @@
-"""The ways in which the model of the fake provider is broken, and what the engine must see of each.
+"""The ways in which the model of the fake provider is broken, and the result in the engine.
 
-In: the interface of a request, its instruction and its prompt. Out: the answer, and what the
-connection does with it. Errors are those of `tests/fixtures/model-answers.json`.
+In: the API of a request, its instruction and its prompt. Out: the answer, and how the connection
+delivers it. Errors come from `tests/fixtures/model-answers.json`.
 """
 
 import json
@@ -22,40 +22,40 @@ REFUSAL = "I will not write about this conversation."
 
 @dataclass
 class Mode:
-    """A way to be broken."""
+    """A way in which a model is broken."""
 
     name: str
     code: str | None = None
     """The failure that the engine sees; `None`: an answer arrives."""
     rule: str | None = None
-    """Why the engine rejects an answer that arrives."""
+    """The rule by which the engine rejects an answer that arrives."""
     errors: tuple[str, str] | None = None
-    """Errors of the fixture that OpenAI and Anthropic answer; `None`: the model says something."""
+    """Names of fixture errors, for OpenAI and for Anthropic; `None`: the model answers a text."""
     headers: dict[str, str] = field(default_factory=dict)
     act: str = "answer"
-    """What the connection does: `answer`, `reset`, `hang-up`, `wait`, `stall`, `break-off`."""
+    """Behaviour of the connection: `answer, reset, hang-up, wait, stall, break-off`."""
     say: Callable[[str, str], str] = lambda instruction, prompt: CUT
     """The text of an answer to an instruction and a prompt."""
     end: str = "stop"
-    """How an answer ends: `stop`, `length`, `refusal`, `filter`."""
+    """End of an answer: `stop`, `length`, `refusal`, `filter`."""
     is_kept: bool = False
-    """Whether a summary may have the text: it says something and was cut off twice, or is of the
-    material."""
+    """Whether a summary may contain the text: a usable text that was cut off twice, or a text from
+    the material itself."""
     retries: int = 0
-    """How often the package of the provider asks again."""
+    """Number of retries by the provider's package."""
 
     @property
     def is_late(self) -> bool:
-        """Whether an answer never ends."""
+        """Whether the answer never arrives completely."""
         return self.act in ("wait", "stall")
 
     @property
     def has_pause(self) -> bool:
-        """Whether the engine lets the model rest: not after an answer, nor for one long prompt."""
+        """Whether the engine begins a pause: not after an answer, nor after one long prompt."""
         return self.code not in (None, "context-too-long")
 
     def answer(self, api: Any, told: tuple[str, str]) -> tuple[int, Any, str]:
-        """Returns the status and the body of the answer, and the text that the model says in it."""
+        """Returns the status and the body of the answer, and the model's text in it."""
         if self.errors is not None:
             error = ERRORS[self.errors[api is loops.Anthropic]]
             return error["status"], error["body"], ""
@@ -64,12 +64,12 @@ class Mode:
 
 
 def stop(api: Any, text: str) -> Any:
-    """A whole answer."""
+    """Returns a complete answer."""
     return api.answer("0", text, [], 400)
 
 
 def length(api: Any, text: str) -> Any:
-    """An answer that reached its limit."""
+    """Returns an answer that was cut off at its token limit."""
     body = stop(api, text)
     if api is provider.Chat:
         body["choices"][0]["finish_reason"] = "length"
@@ -81,7 +81,7 @@ def length(api: Any, text: str) -> Any:
 
 
 def refusal(api: Any, text: str) -> Any:
-    """A refusal in the interface's own member."""
+    """Returns a refusal in the API's own member."""
     body = stop(api, text)
     if api is provider.Chat:
         body["choices"][0]["message"] |= {"content": None, "refusal": text}
@@ -93,7 +93,7 @@ def refusal(api: Any, text: str) -> Any:
 
 
 def filtered(api: Any, text: str) -> Any:
-    """An answer that a filter took away."""
+    """Returns an answer that a content filter removed."""
     body = stop(api, "")
     if api is provider.Chat:
         body["choices"][0]["finish_reason"] = "content_filter"
@@ -108,7 +108,7 @@ ENDS = {"stop": stop, "length": length, "refusal": refusal, "filter": filtered}
 
 
 def fails(name: str, openai: str, anthropic: str = "", **more: Any) -> Mode:
-    """An error of the fixture; `anthropic`: empty if both answer the same."""
+    """Returns the mode of a fixture error; `anthropic` empty: both providers have one error."""
     what = (openai, anthropic or openai)
     codes = {ERRORS[one]["code"] for one in what}
     assert len(codes) == 1, what
@@ -116,12 +116,12 @@ def fails(name: str, openai: str, anthropic: str = "", **more: Any) -> Mode:
 
 
 def says(name: str, text: str) -> Mode:
-    """An answer that says nothing."""
+    """Returns the mode of a text that says nothing."""
     return Mode(name, rule="blank", say=lambda *told: text)
 
 
 def repeat_instruction(instruction: str, prompt: str) -> str:
-    """Returns the first line of the instruction that says something."""
+    """Returns the first line of the instruction with more than 40 characters."""
     return next(line for line in instruction.splitlines() if len(line) > 40)
 
 

@@ -1,4 +1,4 @@
-"""Shows that `judge.py` finds each fault: a sound life has none, and a broken one has."""
+"""Tests that `judge.py` finds each fault: a good life has no fault, a broken life has one."""
 
 import talk
 import judge

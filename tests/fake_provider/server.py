@@ -1,9 +1,9 @@
-"""A local server that is a broken provider until it is told to work.
+"""A local server that acts as a broken provider until a request makes its model work.
 
-It speaks Chat Completions and Responses of OpenAI and Messages of Anthropic, and refuses what they
-refuse. The first part of a path names a run: `PUT /RUN` begins it with the mode of the body,
-`PUT /RUN/works` lets its model work, and `GET /RUN` returns what happened. `GET /talk` returns what
-a program needs. Prints its port and serves until it is killed.
+It has Chat Completions and Responses of OpenAI and Messages of Anthropic, with their rules for
+requests. The first part of a path names a run: `PUT /RUN` begins it with the mode in the body,
+`PUT /RUN/works` makes its model work, and `GET /RUN` returns its report. `GET /talk` returns the
+input of a program. Prints its port and serves until it is killed.
 """
 
 import json
@@ -36,18 +36,18 @@ class Run:
         self.works = False
         self.requests = 0
         self.said: set[str] = set()
-        """What the broken model said."""
+        """Texts of the broken model."""
         self.refused: list[str] = []
-        """Why requests were not those of the interface."""
+        """Reasons for which requests broke the rules of the API."""
 
     def report(self) -> dict[str, Any]:
-        """Returns what happened so far."""
+        """Returns the report of the run so far."""
         said = sorted(self.said)
         return {"requests": self.requests, "said": said, "refused": self.refused}
 
 
 def summary(number: int) -> str:
-    """A summary of any part of the conversation, another for each number."""
+    """Returns a summary that fits any part of the conversation; each number gives another."""
     first, second, third = random.Random(number).sample(talk.WORDS, 3)
     return f"They spoke of a {first}, then of a {second}, and of a {third}."
 
@@ -63,14 +63,14 @@ RUNS: dict[str, Run] = {}
 
 
 class Handler(loops.Handler):
-    """One connection."""
+    """A handler of one connection."""
 
     def read(self) -> bytes:
         """Returns the body of the request."""
         return self.rfile.read(int(self.headers.get("content-length") or 0))
 
     def do_PUT(self) -> None:
-        """Begins a run, or lets its model work."""
+        """Begins a run, or makes its model work."""
         name, _, act = self.path[1:].partition("/")
         mode = self.read().decode()
         if act == "works":
@@ -80,7 +80,7 @@ class Handler(loops.Handler):
         self.reply(200, {})
 
     def do_GET(self) -> None:
-        """Returns what a program needs, or what happened in a run."""
+        """Returns the input of a program, or the report of a run."""
         if self.path == "/talk":
             shown = {mode.name: [mode.retries, mode.is_late] for mode in MODES.values()}
             self.reply(200, {"said": talk.SAID, "budget": talk.BUDGET, "modes": shown})
@@ -127,12 +127,12 @@ class Handler(loops.Handler):
             self.drop(False)
 
     def wait(self) -> None:
-        """Says nothing until the other side goes away."""
+        """Sends nothing until the client disconnects."""
         self.close_connection = True
         self.rfile.read(1)
 
     def drop(self, is_reset: bool) -> None:
-        """Ends the connection, by a reset or as if all were said."""
+        """Ends the connection, by a reset or by a normal close."""
         self.close_connection = True
         if is_reset:
             linger = struct.pack("ii", 1, 0)
@@ -147,7 +147,7 @@ class Server(ThreadingHTTPServer):
     request_queue_size = 256
 
     def handle_error(self, *about: Any) -> None:
-        """Says nothing of a side that went away."""
+        """Ignores errors of disconnected clients."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(*about)
 

@@ -1,6 +1,6 @@
-"""What is said in a conversation whose model is broken, and the budget of its context.
+"""The messages of a conversation whose model is broken, and the budget of its context.
 
-Imported first: it finds the modules of the integrations and of the agent loop.
+Import this module first: it adds the modules of the integrations and the agent loop to the path.
 """
 
 import sys
@@ -11,7 +11,7 @@ import play  # noqa: F401  it finds the modules of the agent loop
 
 TURNS = 40
 BUDGET = 2_500
-"""Tokens of the context: compaction begins after a quarter of the turns."""
+"""Budget in tokens, with which compaction begins after a quarter of the turns."""
 WORDS = ["garden", "river", "market", "letter", "window", "harvest", "song"]
 
 
@@ -22,4 +22,4 @@ def said(at: int) -> str:
 
 
 SAID = [said(at) for at in range(2 * TURNS - 1)]
-"""The user begins and ends, and the model answers between."""
+"""All messages in turn: of the user, of the model, and so on; the last is of the user."""

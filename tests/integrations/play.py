@@ -1,7 +1,7 @@
-"""What is said in an integration: 60 turns of the script of the agent loop, with short repetitions.
+"""The texts of an integration: 60 turns of the agent loop's script, with short repetitions.
 
-Every tenth turn the user says `yes` and the model `Done.`, so that equal messages are stored as
-often as they were said. Run alone, prints what a program needs: {"said": [...], "files": {...}}.
+Every tenth turn the user says `yes` and the model `Done.`, to test that equal messages are stored
+each time. Run as a program, prints the input of a program: {"said": [...], "files": {...}}.
 """
 
 import json
@@ -13,13 +13,13 @@ import script
 
 TURNS = 60
 RESTART = 30
-"""Turns of the first process; a second process continues."""
+"""Number of turns of the first process; a second process makes the rest."""
 BUDGET = 6_000
-"""Tokens of the context that each program asks for."""
+"""Budget in tokens of every context."""
 
 
 def is_short(turn: int) -> bool:
-    """Whether a turn repeats what was said ten turns before."""
+    """Returns whether a turn repeats the texts of the tenth turn before."""
     return turn % 10 == 9
 
 
@@ -27,7 +27,7 @@ SAID = ["yes" if is_short(turn) else script.said(turn) for turn in range(TURNS)]
 
 
 def answer(turn: int, step: int, results: list[str]) -> tuple[str | None, list]:
-    """Returns what the model says: a text or `None`, and calls as (name, arguments)."""
+    """Returns the model's answer: a text or `None`, and tool calls as (name, arguments)."""
     return ("Done.", []) if is_short(turn) else script.answer(turn, step, results)
 
 

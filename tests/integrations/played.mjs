@@ -1,4 +1,4 @@
-// What a program plays: node PROGRAM BASE_URL STORE SCRIPT FIRST END leads some turns.
+// Program input: `node PROGRAM BASE_URL STORE SCRIPT FIRST END` makes turns FIRST to END - 1.
 
 import { readFileSync } from "node:fs";
 

@@ -1,4 +1,4 @@
-"""What a program plays: python PROGRAM BASE_URL STORE SCRIPT FIRST END leads some turns."""
+"""Program input: `python PROGRAM BASE_URL STORE SCRIPT FIRST END` makes turns FIRST to END - 1."""
 
 import json
 import sys
@@ -10,5 +10,5 @@ SAID: list[str] = _played["said"][int(_first) : int(_end)]
 
 
 def read_file(path: str) -> str:
-    """Reads a file."""
+    """Reads a file of the script."""
     return _played["files"].get(path, f"no such file: {path}")

@@ -1,7 +1,7 @@
-"""A local server that answers as the model of an integration, and refuses what a provider refuses.
+"""A local server that answers as the model of an integration, with the rules of a provider.
 
-It counts turns: the last words of the user must be those of the script in this turn. The first part
-of a path names a run; `GET /RUN/report` returns what was said and refused in the run. Prints its
+It counts turns: the user's last text must be the text of the script for this turn. The first part
+of a path names a run; `GET /RUN/report` returns the texts and the refusals of the run. Prints its
 port and serves until it is killed.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from http.server import ThreadingHTTPServer
 from typing import Any
 
-import play  # first: it finds the modules of the agent loop
+import play  # first: it adds the modules of the agent loop to the path
 import provider_rules
 import rules
 import script
@@ -35,12 +35,12 @@ class Chat(loops.OpenAi):
 
     @staticmethod
     def shown(body: dict[str, Any]) -> list[Any]:
-        """The messages of a request."""
+        """Returns the messages of a request."""
         return body["messages"]
 
 
 class Responses:
-    """The Responses interface of OpenAI; the model thinks before it calls a tool."""
+    """The Responses API of OpenAI; the model sends a reasoning item before tool calls."""
 
     check = staticmethod(provider_rules.responses)
     error = staticmethod(loops.OpenAi.error)
@@ -94,7 +94,7 @@ class Responses:
 
 
 class Gemini:
-    """`generateContent` of Gemini; the model signs its calls."""
+    """`generateContent` of Gemini; the model adds a thought signature to its calls."""
 
     check = staticmethod(provider_rules.gemini)
 
@@ -146,19 +146,19 @@ INTERFACES = {
 
 
 class Run:
-    """One integration: its turn, what was said, and what was refused."""
+    """The state of one integration: its turn, its texts, and its refusals."""
 
     def __init__(self) -> None:
         self.turn = self.step = self.characters_most = self.summarised = 0
         self.texts: list[str] = []
-        """What user, model and tools said, in order."""
+        """Texts of the user, the model and the tools, in order."""
         self.ids: list[str] = []
         """Ids of the calls of an answer, and then those of their results, in order."""
         self.due: list[str] = []
         self.refused: list[str] = []
 
     def record_request(self, api: Any, shown: list[Any]) -> list[str]:
-        """Records what is new in a request, and returns the results of tools in it."""
+        """Records the new texts of a request, and returns its new tool results."""
         said = [text for one in shown for text in api.texts(one)]
         expected = play.SAID[self.turn]
         if not said or said[-1] != expected:
@@ -193,7 +193,7 @@ RUNS: dict[str, Run] = {}
 
 
 class Handler(loops.Handler):
-    """One connection."""
+    """A handler of one connection."""
 
     def do_GET(self) -> None:
         """Returns the report of a run."""

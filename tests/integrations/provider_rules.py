@@ -1,4 +1,4 @@
-"""What the Responses interface of OpenAI and `generateContent` of Gemini refuse.
+"""Rules by which the Responses API of OpenAI and `generateContent` of Gemini refuse requests.
 
 The rules follow the documentation of the providers and not the engine, as in `rules.py` of the
 agent loop.
@@ -9,7 +9,7 @@ from typing import Any
 
 from rules import CALL_ID, TOOL_NAME, is_json_object, members, require, text
 
-# The Responses interface of OpenAI.
+# The Responses API of OpenAI.
 
 REQUEST = {
     "include", "instructions", "max_output_tokens", "metadata", "model", "parallel_tool_calls",
@@ -36,7 +36,7 @@ def responses_message(item: dict[str, Any], where: str) -> None:
 
 
 def responses_item(item: Any, where: str, due: set[str]) -> set[str]:
-    """Checks an item while outputs are due; returns the calls whose output is due after it."""
+    """Checks an item. `due`: ids of calls without outputs yet. Returns the ids due after it."""
     require(isinstance(item, dict), f"{where}: not an object")
     require(item.get("status", "completed") in STATUS, f"{where}: status `{item.get('status')}`")
     match item.get("type", "message"):
@@ -66,7 +66,7 @@ def responses_item(item: Any, where: str, due: set[str]) -> set[str]:
 
 
 def responses(headers: Any, body: dict[str, Any]) -> None:
-    """Refuses what the Responses interface refuses."""
+    """Refuses the requests that the Responses API refuses."""
     require((headers.get("authorization") or "").startswith("Bearer "), "no API key")
     members(body, "request", REQUEST, {"model", "input"})
     for one in body.get("tools", []):
@@ -95,7 +95,7 @@ def responses(headers: Any, body: dict[str, Any]) -> None:
 
 
 def gemini_part(part: Any, where: str, role: str) -> str:
-    """Checks a part and returns what it is."""
+    """Checks a part and returns its kind."""
     kinds = {"text", "functionCall", "functionResponse"} & set(part)
     require(len(kinds) == 1, f"{where}: must have exactly one of text, call, response")
     kind = kinds.pop()
@@ -116,12 +116,12 @@ def gemini_part(part: Any, where: str, role: str) -> str:
 
 
 def gemini_names(content: dict[str, Any], kind: str) -> list[str]:
-    """The names of the calls, or of the responses, of a content."""
+    """Returns the names of the calls or of the responses in a content."""
     return [part[kind]["name"] for part in content["parts"] if kind in part]
 
 
 def gemini(headers: Any, body: dict[str, Any]) -> None:
-    """Refuses what `generateContent` refuses."""
+    """Refuses the requests that `generateContent` refuses."""
     require(headers.get("x-goog-api-key"), "API key not valid")
     known = {"systemInstruction", "tools", "toolConfig", "generationConfig", "safetySettings"}
     members(body, "request", known | {"labels"}, {"contents"})
@@ -154,7 +154,7 @@ def is_said(content: dict[str, Any]) -> bool:
 
 
 def signature(id: str) -> bytes:
-    """Returns the signature of a call; its base64 has both special characters."""
+    """Returns the signature of a call. Its base64 has both characters that base64url lacks."""
     return b"\xfb\xef\xff" + id.encode()
 
 

@@ -1,18 +1,18 @@
-"""Shows that the rules refuse broken requests, and that the verification finds broken stores.
+"""Tests that the rules refuse broken requests, and that the verification finds broken stores.
 
-For each interface one sound request, and one sound store; then what breaks them.
+Takes one valid request for each API and one valid store, and breaks them in many ways.
 """
 
 import json
 from pathlib import Path
 
-import play  # first: it finds the modules of the agent loop
+import play  # first: it adds the modules of the agent loop to the path
 import broken_requests
 import provider_rules
 import verify
 
 LINES = 40
-"""A program has fewer lines of code than this, so that a reader sees the whole program."""
+"""Every program must have fewer lines of code, so that a reader sees it at once."""
 
 THOUGHT = {"type": "reasoning", "id": "rs_1", "summary": []}
 CALL = {"type": "function_call", "id": "fc_1", "call_id": "a", "name": "read", "arguments": "{}"}
@@ -86,7 +86,7 @@ STORED = [
     {"role": "tool", "tool_call_id": "a", "content": "text"},
     {"role": "assistant", "content": "Done."},
 ]
-# Index of a message of the sound store, and the messages that replace it.
+# Index of a message of the valid store, and the messages that replace this message.
 BROKEN_STORES = [
     (0, [STORED[0], STORED[0]]),
     (1, []),
@@ -101,7 +101,7 @@ BROKEN_RUNS = [("turn", 59), ("summarised", 0), ("refused", ["turn 5: too long"]
 
 
 def count_refusals() -> int:
-    """Counts the broken requests of both interfaces, all of which must be refused."""
+    """Counts the broken requests of both APIs, all of which must be refused."""
     headers = {"authorization": "Bearer k", "x-goog-api-key": "k"}
     cases = [
         (provider_rules.responses, RESPONSES, BROKEN_RESPONSES),
@@ -111,7 +111,7 @@ def count_refusals() -> int:
 
 
 def count_faults() -> int:
-    """Counts broken stores and runs; fails if a sound one has a fault or a broken one has none."""
+    """Counts broken stores and runs; fails if a valid one has a fault or a broken one has none."""
     sound = [json.dumps(message) for message in STORED]
     if faults := list(verify.find_faults(DID, sound)):
         raise SystemExit(f"a sound store has faults: {faults}")

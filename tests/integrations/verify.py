@@ -1,7 +1,7 @@
 """Prints one line about an integration: verify.py PORT RUN STORE TENTHS_OF_SECONDS
 
-Fails unless the engine stored what was said: every text and every id of a call, as often and in the
-order in which it was said, and no other message.
+Fails unless the store has exactly the texts and call ids of the run, each as often and in the same
+order, and no other message.
 """
 
 import json
@@ -15,7 +15,7 @@ from provider import list_texts
 
 
 def find_said(said: list[str], message: str) -> list[str]:
-    """Returns the texts of a stored message that were said."""
+    """Returns the texts in a stored message that are in `said`."""
     wanted = set(said)
     return [leaf for leaf in list_texts(json.loads(message)) if leaf in wanted]
 

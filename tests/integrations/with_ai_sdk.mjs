@@ -1,4 +1,4 @@
-// AI SDK: a middleware of the model stores what is said and sends a context that fits.
+// AI SDK: a middleware of the model stores all messages and sends a context that fits.
 
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { generateText, stepCountIs, tool, wrapLanguageModel } from "ai";
@@ -24,7 +24,7 @@ async function wrapGenerate({ doGenerate }) {
   return answer;
 }
 
-/** The parts of the AI SDK have other names than those of the dialect `lcm`. */
+/** Converts a part of the AI SDK to a part of the dialect `lcm`, which has other names. */
 function toPart({ toolCallId: id, toolName: name, input, output, ...part }) {
   if (part.data instanceof Uint8Array) part.data = Buffer.from(part.data).toString("base64");
   if (part.providerMetadata) ({ providerMetadata: part.providerOptions, ...part } = part);

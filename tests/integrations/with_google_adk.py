@@ -1,4 +1,4 @@
-"""Google ADK: callbacks of the agent store what is said and send a context that fits."""
+"""Google ADK: callbacks of the agent store all messages and send a context that fits."""
 
 import asyncio
 import json

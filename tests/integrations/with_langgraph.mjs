@@ -1,4 +1,4 @@
-// LangGraph: a middleware of the agent stores what is said and sends a context that fits.
+// LangGraph: a middleware of the agent stores all messages and sends a context that fits.
 
 import { coerceMessageLikeToMessage } from "@langchain/core/messages";
 import { ChatOpenAI, convertMessagesToCompletionsMessageParams } from "@langchain/openai";

@@ -1,4 +1,4 @@
-"""LangGraph: a middleware of the agent stores what is said and sends a context that fits."""
+"""LangGraph: a middleware of the agent stores all messages and sends a context that fits."""
 
 import lcm_engine
 from langchain.agents import create_agent

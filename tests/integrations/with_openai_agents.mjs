@@ -15,7 +15,7 @@ const sessionOf = (chat) => ({
   clearSession: () => chat.delete(),
 });
 
-/** OpenAI's names are `call_id`, `function_call_output`, `summary`; the SDK has its own. */
+/** Converts an item of the SDK to an item of the Responses API, which has other names. */
 function toOpenAI(item) {
   if (item.type === "reasoning") return { ...item, summary: [] };
   if (item.type !== "function_call_result") return { ...item, call_id: item.callId };

@@ -1,4 +1,4 @@
-"""Pydantic AI: a capability stores what is said and sends a context that fits."""
+"""Pydantic AI: a capability stores all messages and sends a context that fits."""
 
 import lcm_engine
 from played import BASE_URL, SAID, STORE, read_file
@@ -27,7 +27,7 @@ class Lcm(AbstractCapability):
 def to_chat(part):
     if part.part_kind == "user-prompt":
         return {"role": "user", "content": part.content}
-    text = getattr(part, "model_response_str", None) or part.model_response  # of a retry
+    text = getattr(part, "model_response_str", None) or part.model_response  # for a retry part
     return {"role": "tool", "tool_call_id": part.tool_call_id, "content": text()}
 
 

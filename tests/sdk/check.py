@@ -1,8 +1,8 @@
 """Parses contexts with the types of the providers' own packages.
 
 Reads JSON lines {"dialect", "messages"} from a file, as the test
-`a_sample_of_contexts_is_written_down` writes them, and fails on the first ones that a package does
-not take: unknown types, unknown members and missing ones count. Run by tests/sdk/run.
+`a_sample_of_contexts_is_written_down` writes them, and fails on the first arrays that a package
+does not accept: unknown types, unknown members and missing members count. Run by tests/sdk/run.
 """
 
 import json
@@ -10,7 +10,7 @@ import sys
 import typing
 from collections import Counter
 
-# The packages declare lists as iterables, which pydantic would look into only when they are read.
+# The packages declare lists as iterables, whose elements pydantic would validate only on iteration.
 typing.Iterable = typing.List
 
 from typing_extensions import is_typeddict  # noqa: E402
@@ -24,7 +24,7 @@ SHOWN_MAX = 10
 
 
 def forbid_unknown_members():
-    """Makes a member that no type declares an error, as it is for the provider."""
+    """Makes every undeclared member an error, as providers do."""
     strict = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
     for name, module in list(sys.modules.items()):
         if name.startswith(("anthropic.types", "openai.types")):
@@ -34,7 +34,7 @@ def forbid_unknown_members():
 
 
 def checks():
-    """For each dialect, a function that raises when an array of messages is not of its type."""
+    """Returns for each dialect a function that raises if messages do not have its types."""
     forbid_unknown_members()
     chat = openai.types.chat.ChatCompletionMessageParam
     typed = {
@@ -44,15 +44,15 @@ def checks():
     }
     found = {name: TypeAdapter(kind).validate_python for name, kind in typed.items()}
     gemini = TypeAdapter(typing.List[google.genai.types.Content])
-    # Bytes are base64 in JSON only.
+    # Only the JSON form has bytes as base64, so the messages are validated as JSON text.
     found["gemini"] = lambda messages: gemini.validate_json(json.dumps(messages))
     return found
 
 
-# Members of an assistant message that other providers of this dialect have, and that go back there.
+# Members of assistant messages that only other providers of the dialect know and get back.
 OF_OTHERS = {"openai-chat": {"reasoning_content"}}
 
-# One array of each dialect that its package must not take, or the check would show nothing.
+# One array for each dialect that its package must refuse, to show that the check can fail.
 REFUSED = {
     "anthropic": [{"role": "user", "content": [{"type": "novel"}]}],
     "openai-chat": [{"role": "user", "content": "q", "timestamp": 5}],
@@ -62,7 +62,7 @@ REFUSED = {
 
 
 def nearest(error):
-    """Of all types that an element could have had, the errors of the one that fits best."""
+    """Returns the errors for the type that fits best, of all types that an element may have."""
     branches = {}
     for one in error.errors(include_url=False):
         loc = one["loc"]

@@ -13,7 +13,7 @@ TYPES = {
     "openai-chat": "OpenAI.Chat.Completions.ChatCompletionMessageParam[]",
     "openai-responses": "OpenAI.Responses.ResponseInput",
 }
-# The interface takes both ways of writing, the types only one; and an enum is no string in them.
+# Gemini accepts both spellings, its types only one; enum values are no strings in the types.
 GEMINI = {
     '"code_execution_result": ': '"codeExecutionResult": ',
     '"language": "PYTHON"': '"language": Language.PYTHON',
@@ -31,14 +31,14 @@ def main(source, target):
         for number, line in enumerate(lines, 1):
             context = json.loads(line)
             for message in context["messages"]:
-                # Of other providers that speak this dialect.
+                # A member that only other providers of this dialect have.
                 message.pop("reasoning_content", None)
             array = json.dumps(context["messages"])
             if context["dialect"] == "gemini":
                 for given, typed in GEMINI.items():
                     array = array.replace(given, typed)
             out.append(f"export const line{number}: {TYPES[context['dialect']]} = {array};\n")
-    # What the check must refuse, or it would show nothing.
+    # An array that `tsc` must refuse, to show that the check can fail.
     out.append("// @ts-expect-error\n")
     out.append(f'export const odd: {TYPES["anthropic"]} = [{{ role: "user", content: 5 }}];\n')
     with open(target, "w", encoding="utf-8") as file:

@@ -1,5 +1,5 @@
-// Calls a local server with the packages of providers and compares what their errors become with
-// the fixture: node errors.mjs URL. Run by tests/sdk_errors/run, which links `project`.
+// Calls a local server with the packages of providers, and compares the failure codes of their
+// errors with the fixture: node errors.mjs URL. Run by tests/sdk_errors/run, which links `project`.
 
 import { readFile } from "node:fs/promises";
 import { createOpenAI } from "@ai-sdk/openai";
@@ -18,7 +18,7 @@ const apiKey = "k";
 const messages = [{ role: "user", content: "x" }];
 const LATE_MS = 200;
 
-/** The calls over a base URL, each of which must reject. */
+/** Returns calls to a base URL, each of which must reject. */
 function calls(base, timeout) {
   const maxRetries = 0;
   const openai = () => new OpenAI({ apiKey, baseURL: `${base}/v1`, maxRetries, timeout });

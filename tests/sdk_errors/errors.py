@@ -1,5 +1,5 @@
-"""Calls a local server with the packages of providers and compares what their errors become with
-the fixture: python errors.py URL. Run by tests/sdk_errors/run.
+"""Calls a local server with the packages of providers, and compares the failure codes of their
+errors with the fixture: python errors.py URL. Run by tests/sdk_errors/run.
 """
 
 import json
@@ -25,7 +25,7 @@ wrong, asked = [], 0
 
 
 def calls(base, timeout):
-    """Returns the calls over a base URL, each of which must raise."""
+    """Returns calls to a base URL, each of which must raise."""
     key = {"api_key": "k", "max_retries": 0, "timeout": timeout}
     options = {
         "base_url": base,

@@ -1,1 +1,1 @@
-//! Holds nothing: the tests stand beside it.
+//! An empty library; the tests of this package are in the folder `tests`.

@@ -4,18 +4,18 @@
     clippy::unwrap_used,
     reason = "a panic in a test is its failure"
 )]
-//! Compaction against a model that is against it.
+//! Compaction with a hostile model.
 //!
-//! A life has messages full of foreign markup and of orders, a random small configuration, and a
-//! model that echoes, writes too much or nothing, garbage or another language, refuses, obeys what
-//! it reads, copies our own markers, lies about outcomes, fails with every code, never answers,
-//! answers twice, or answers for an old plan. However that goes: compaction ends; it ends for a
-//! reason of the closed list; answers and passes are within the bounds of `docs/compaction.md`; the
-//! context never grows; the store is sound; and no assembled summary has markup in it that is not
-//! ours.
+//! A life is one random conversation. It has messages full of foreign markup and of orders, a
+//! random small configuration, and a model that echoes, writes too much or nothing, garbage or
+//! another language, refuses, obeys what it reads, copies markers of the engine, lies about
+//! outcomes, fails with every code, never answers, answers twice, or answers for an old plan. In
+//! each life compaction must end, for a reason of the closed list. The numbers of answers and
+//! passes must be within the bounds of `docs/compaction.md`. The context must never grow, the store
+//! must be sound, and an assembled summary must have no markup but that of the engine.
 //!
-//! `LCM_DECISIONS=1000000 cargo test --release -p lcm-tests --test adversary` tries more,
-//! `LCM_SEED=N ... -- --nocapture` one life.
+//! `LCM_DECISIONS=1000000 cargo test --release -p lcm-tests --test adversary` runs more lives;
+//! `LCM_SEED=N ... -- --nocapture` runs one.
 
 #[path = "adversary/life.rs"]
 mod life;
@@ -26,7 +26,7 @@ mod model;
 
 use life::Figures;
 
-/// Answers of an ordinary run.
+/// Number of applied answers after which a run without `LCM_DECISIONS` ends.
 const DECISIONS: u64 = 24_000;
 
 fn number(name: &str) -> Option<u64> {

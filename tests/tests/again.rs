@@ -46,7 +46,7 @@ const BATCH: usize = 100;
 const MESSAGES: usize = 3_000;
 /// Number of measurements; the median is printed.
 const TIMES: usize = 15;
-/// Most reads after one appended message.
+/// Largest number of reads for an assembly after one appended message.
 const READS_MAX: u32 = 3;
 
 const DIALECTS: [(&str, Dialect); 5] = [
@@ -194,7 +194,7 @@ struct Context {
     token: String,
 }
 
-/// An engine, natively or as a component.
+/// An engine that runs natively or as a component.
 trait Assembles {
     fn append(&mut self, dialect: Dialect, messages: &[String]);
     fn assemble(&mut self, dialect: Dialect, previous: Option<&str>) -> Context;

@@ -182,7 +182,7 @@ fn every_question_ends_and_cites_what_was_shown() {
 }
 
 /// Goal: without a model a question finds the words that answer it. Method: one question for each
-/// parcel; the offline answer names the weight and cites the message.
+/// parcel of the generated messages; the offline answer names its weight and cites the message.
 #[test]
 fn the_offline_model_quotes_the_place() {
     let mut random = Random::new(3);

@@ -53,7 +53,7 @@ fn world(mode: StoreMode) -> Host {
     host
 }
 
-/// Lists the leaves of `a`, oldest first: id, first and last seq.
+/// Lists the leaves of `a`, oldest first, each with its id, first seq and last seq.
 fn leaves(host: &mut Host) -> Vec<(String, u64, u64)> {
     let args = r#"{"kind":"summaries","conversation":"a"}"#;
     let page = host.told("admin.listing", args).unwrap();

@@ -3,14 +3,14 @@
     clippy::unwrap_used,
     reason = "a panic in a test is its failure, and its numbers are small"
 )]
-//! How often an operation may ask its host, whatever the length of the history.
+//! Bounds on the number of store calls of each operation, for any length of the history.
 //!
-//! The store counts; that it is never asked for too much at once, and that a commit is the last
-//! thing a call does, it checks by itself in every test.
+//! The test store counts its calls. In every test it also checks by itself that no call asks for
+//! too much at once, and that a commit is the last store call of an operation.
 
 use lcm_testing::{CallCounts, Host, Json, host::StoreMode, vector_runner};
 
-/// Lengths of the histories.
+/// Lengths of the histories, in messages.
 const LENGTHS: [u64; 3] = [100, 2_000, 20_000];
 /// Tokens of each message.
 const TOKENS: u64 = 60;
@@ -31,7 +31,7 @@ fn append(host: &mut Host, first: u64, count: u64, tokens: u64) -> CallCounts {
     host.store.counts()
 }
 
-/// A conversation of so many messages, in batches of 100.
+/// Creates a conversation of `messages` messages, in batches of 100.
 fn history(messages: u64) -> Host {
     let mut host = Host::new(None, StoreMode::Plain).unwrap();
     for first in (1..=messages).step_by(100) {
@@ -67,7 +67,7 @@ fn text_bytes(assembled: &Json) -> u64 {
     assembled.field("messages_json").unwrap().as_str().unwrap().len() as u64
 }
 
-/// Every history, raw and compacted.
+/// Calls `look` with every history, raw and compacted.
 fn each_history(mut look: impl FnMut(&mut Host, &str)) {
     for messages in LENGTHS {
         look(&mut history(messages), &format!("{messages} raw messages"));
@@ -170,8 +170,8 @@ fn assemble_warm_reads_the_head_and_what_is_new() {
     });
 }
 
-/// Goal: the cost of a status and of a description does not grow with the messages. Method: reads
-/// and bytes of both, cold.
+/// Goal: the cost of a status and of a description does not grow with the messages. Method: count
+/// the reads and bytes of both in a new instance, without a cache.
 #[test]
 fn status_and_describe_do_not_depend_on_the_length_of_the_history() {
     each_history(|host, place| {
@@ -189,7 +189,8 @@ fn status_and_describe_do_not_depend_on_the_length_of_the_history() {
     });
 }
 
-/// With a model the record of its reports comes with the head: no further read.
+/// If a model is named, the record of its reports is read together with the head, without a further
+/// read.
 #[test]
 fn a_model_is_read_with_the_head() {
     each_history(|host, place| {
@@ -230,9 +231,9 @@ fn prompt_bytes(plan: &Json) -> u64 {
     requests.iter().map(length).sum()
 }
 
-/// Some answers of the script become fallbacks, which are provisional: a plan looks at them, and
-/// stops at once where the session has spent its completions. Their number, and with it that of the
-/// reads, is bounded by the context and does not grow with the history.
+/// Some answers of the script become fallbacks, which are provisional summaries. A plan reads them,
+/// and stops at once if the session has no completions left. The context bounds the number of
+/// provisional summaries, and so the number of reads; neither grows with the history.
 #[test]
 fn plan_makes_two_reads_when_nothing_is_due() {
     each_history(|host, place| {
@@ -281,7 +282,7 @@ fn plan_and_apply_make_four_reads_and_one_commit_when_something_is_due() {
 
 #[test]
 fn plan_of_large_messages_reads_each_mebibyte_once() {
-    // None of them is a payload that a reference stands for.
+    // The bound is so large that no reference takes the place of a payload.
     let config = Json::object([("large_payload_tokens_min", 1_000_000_u64.into())]);
     let mut host = Host::new(Some(config), StoreMode::Plain).unwrap();
     for first in 1..=20 {
@@ -359,8 +360,8 @@ fn grep(host: &mut Host, query: &str) -> (CallCounts, Json) {
     (counts, Json::of(answer.as_str().unwrap()))
 }
 
-/// Reads of a search beside those of its terms and hits: the head, the manifest, the roots of the
-/// segments of both corpora, lengths, times, what is in no segment yet, the directory and packs.
+/// Reads of a search without those of its terms and hits: the head, the manifest, the roots of the
+/// segments of both corpora, lengths, times, messages in no segment yet, the directory and packs.
 const GREP_READS: u64 = 10;
 
 #[test]
@@ -397,7 +398,7 @@ fn grep_of_an_expression_reads_units_with_its_grams_and_each_mebibyte_once() {
     });
 }
 
-/// A search, and what is read of its hits: by terms and passages, whatever the length.
+/// A question reads by its terms and passages, for any length of the history.
 #[test]
 fn a_question_reads_by_terms_and_passages_not_by_messages() {
     each_history(|host, place| {
@@ -408,7 +409,7 @@ fn a_question_reads_by_terms_and_passages_not_by_messages() {
         let asked = host.ask("recall.ask_plan", &args).unwrap();
         let counts = host.store.counts();
         assert!(asked.as_str().unwrap().contains("\"asked\""), "{place}");
-        // Its terms as any search; of the 100 hits, which come in packs, what is shown.
+        // Reads of the terms as in any search, and of the packs of at most 100 hits.
         let most = GREP_READS + 2 * 5 + 100_u64.div_ceil(8);
         assert!(u64::from(counts.reads()) <= most, "{place}: {most}: {counts:?}");
         assert_eq!((counts.scan, counts.commit), (0, 1), "{place}: {counts:?}");

@@ -3,14 +3,15 @@
     clippy::unwrap_used,
     reason = "a panic in a test is its failure"
 )]
-//! Clocks: however a host's clock jumps, after it is right again grants, pauses, debts and order
-//! are as if it had been right, but for what expired meanwhile.
+//! Clocks: the clock of a host jumps, and is right again later. Then grants, pauses, debts and the
+//! order of messages are as if the clock had always been right, except for anything that expired
+//! meanwhile. A debt is compaction that is due and was not done.
 //!
-//! Two hosts live the same life in two stores. The clock of one is always right; the clock of the
-//! other jumps ahead or back, and is right again. What may differ is reckoned from true times
-//! alone.
+//! Two hosts make the same calls in two stores. The clock of one is always right; the clock of the
+//! other jumps ahead or back, and is right again. The test computes the allowed differences from
+//! the true times alone.
 //!
-//! `LCM_SEEDS=1000` sets how many lives; `LCM_SEED=123` runs one.
+//! `LCM_SEEDS=1000` sets the number of lives (random call sequences); `LCM_SEED=123` runs one.
 
 use std::env;
 
@@ -18,22 +19,22 @@ use lcm_core::ErrorCode;
 use lcm_testing::{Host, Json, host::StoreMode, simulation::random::Random};
 use serde_json::{Value, json};
 
-/// Lives of a run without `LCM_SEEDS`.
+/// Number of lives of a run without `LCM_SEEDS`.
 const SEEDS: u64 = 150;
 const SECOND: u64 = 1_000;
 const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
 const YEAR: i64 = 365 * 24 * 3_600_000;
-/// Step back that no host is told of.
+/// Largest step of a clock, in milliseconds, that the engine takes for no jump.
 const SMALL: u64 = 5 * MINUTE;
-/// Default length of a pause.
+/// Default length of a pause, in milliseconds.
 const PAUSE: u64 = 30 * MINUTE;
 const BEGIN: u64 = 1_772_352_000_000;
 const BUDGET: u64 = 40_000;
 const CONFIG: &str = r#"{"fresh_tail_messages_max":1,"fresh_tail_tokens_max":null,
     "leaf_chunk_tokens_max":300,"context_threshold":0.005,"summary_max_calls_per_window":1}"#;
 
-/// Something with an end.
+/// A grant, pause or back-off: it begins at a time and ends after a length.
 #[derive(Clone, Copy, Debug)]
 struct Term {
     /// True time at which it began.
@@ -41,8 +42,9 @@ struct Term {
     lasts: u64,
     /// Milliseconds by which the jumping clock went too fast since then.
     lost: u64,
-    /// True time from which its length counts: its beginning, or if the clock was wrong the first
-    /// call by a right one, or the newest commit that stored a step back. `None`: no such call was.
+    /// True time from which the length counts: the beginning; if the clock was wrong then, the
+    /// first call with a right clock or the newest commit that stored a step back. `None`: no such
+    /// call was made yet.
     counts_from: Option<u64>,
 }
 
@@ -55,12 +57,13 @@ impl Term {
         at < self.began + self.lasts
     }
 
-    /// Nothing expired it.
+    /// Returns whether the term must still be in force: the jumping clock did not reach its end.
     const fn must_hold(&self, at: u64) -> bool {
         at - self.began + self.lost < self.lasts
     }
 
-    /// Its length has passed since the first honest call; a few minutes ahead are no jump.
+    /// Returns whether the term must have ended: its length and [`SMALL`] have passed since the
+    /// time from which the length counts.
     fn must_have_ended(&self, at: u64) -> bool {
         self.counts_from.is_some_and(|from| at - from >= self.lasts + SMALL)
     }
@@ -84,8 +87,8 @@ struct Life {
     hosts: [Host; 2],
     at: u64,
     offset: i64,
-    /// Newest `now` of the jumping clock in any commit, and in a commit of the head, with true
-    /// times.
+    /// Newest `now` of the jumping clock in any commit, with the true time of that commit;
+    /// `newest_head`: the same for commits of the head.
     newest: (u64, u64),
     newest_head: (u64, u64),
     /// Time in the head of the jumping host.
@@ -145,13 +148,13 @@ impl Life {
         })
     }
 
-    /// Commits of the head in the store of the jumping host.
+    /// Returns the revision in the store of the jumping host: its number of commits of the head.
     fn revision(&mut self) -> u64 {
         self.call(1, "admin.status", json!({})).unwrap()["revision"].as_u64().unwrap()
     }
 
-    /// Milliseconds by which the jumping clock went too fast since the newest commits. The record
-    /// of grants and the head have clocks of their own; either may have gone ahead.
+    /// Returns the milliseconds by which the jumping clock went too fast since the newest commits.
+    /// The record of grants and the head each store a time; either may be ahead of the true time.
     fn lost(&self, is_head: bool) -> u64 {
         let too_fast = |(before, then): (u64, u64)| {
             self.now(1).saturating_sub(before).saturating_sub(self.at - then)
@@ -159,7 +162,7 @@ impl Life {
         too_fast(self.newest).max(if is_head { too_fast(self.newest_head) } else { 0 })
     }
 
-    /// Reckons what a commit of the jumping host means for every term.
+    /// Updates every term after a commit of the jumping host.
     fn committed(&mut self, is_head: bool) {
         let (at, now) = (self.at, self.now(1));
         let lost = self.lost(is_head);
@@ -174,7 +177,7 @@ impl Life {
         self.newest = (now, at);
         if is_head {
             self.newest_head = (now, at);
-            // Clocks of two hosts differ: a few minutes back are no step.
+            // Clocks of two hosts may differ, so a few minutes back do not count as a step back.
             let is_small = now < self.reference && self.reference <= now + SMALL;
             self.reference = if is_small { self.reference } else { now };
         }
@@ -240,7 +243,7 @@ impl Life {
             if self.offset == 0 {
                 term.check(self.at, holds[1], self.lost(true), &place);
             }
-            // A refusal stores nothing, so one by a wrong clock is not remembered.
+            // A refusal stores nothing, so a refusal with a wrong clock has no later effect.
             let is_right = self.offset == 0;
             let grant = &mut self.grants[index];
             assert!(!(grant.has_ended && holds[1]), "{place}: came back to life: {term:?}");
@@ -248,7 +251,7 @@ impl Life {
         }
     }
 
-    /// Refuses to summarise, which begins a pause.
+    /// Makes the model refuse to summarise, which begins a pause.
     fn refuse(&mut self) {
         let plans = self.both(
             "compaction.plan",
@@ -269,7 +272,7 @@ impl Life {
         self.pause = Some(Term::new(self.at, PAUSE, self.offset == 0));
     }
 
-    /// Whether the pause and the back-off hold.
+    /// Checks whether the pause and the back-off are in force as they must be.
     fn look(&mut self) {
         if self.times.len() < 6 {
             return;
@@ -285,7 +288,7 @@ impl Life {
             None => assert_eq!(paused, [false, false], "{place}"),
             Some(term) => {
                 assert_eq!(paused[0], term.holds_truly(self.at), "{place}: {term:?}");
-                // A plan stores nothing: from a step back to a commit nothing waits.
+                // A plan stores nothing: no pause is in force between a step back and a commit.
                 let is_stored = self.now(1) + SMALL >= self.reference;
                 assert!(is_stored || !paused[1], "{place}: {term:?}");
                 if self.offset == 0 && is_stored {
@@ -349,7 +352,7 @@ impl Life {
         } else {
             return;
         }
-        // Mostly the next call is an append; it may be any.
+        // An append is the most frequent next call; any call is possible.
         if random.chance(700) {
             self.append();
         }
@@ -371,7 +374,7 @@ impl Life {
         }
     }
 
-    /// After the clock is right again, and everything of the jumps has had its time.
+    /// Checks both hosts after the clock is right again and every term has had time to end.
     fn end(&mut self) {
         self.offset = 0;
         self.append();

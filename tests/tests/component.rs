@@ -1,7 +1,7 @@
 //! The built component: it imports what the host provides and nothing else.
 //!
-//! In: `dist/lcm.wasm`, when it was built. Out: a failure that names the import. Size, contents and
-//! repeatability are looked at where it is built.
+//! In: `dist/lcm.wasm`, if it was built. Out: a failure that names the import. The build itself
+//! checks size, contents and repeatability.
 #![expect(clippy::unwrap_used, reason = "a test stops where it fails")]
 
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ fn dist() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("dist")
 }
 
-/// The component, when it was built.
+/// Returns the bytes of the component; `None`: it was not built.
 fn component() -> Option<Vec<u8>> {
     let bytes = std::fs::read(dist().join("lcm.wasm")).ok();
     if bytes.is_none() {
@@ -22,7 +22,7 @@ fn component() -> Option<Vec<u8>> {
     bytes
 }
 
-/// Imports of the component itself, not of what is nested in it.
+/// Returns the imports of the component itself, not those of modules and components inside it.
 fn imports(component: &[u8]) -> Vec<String> {
     let mut names = Vec::new();
     let mut depth = 0_u32;
@@ -61,7 +61,8 @@ fn the_checksum_beside_the_component_is_its_own() {
     assert!(sums.lines().any(|line| line == format!("{digest}  lcm.wasm")), "{sums}");
 }
 
-/// The smallest component with an import, byte by byte: the gate sees it and refuses it.
+/// The check finds the import in the smallest component that has one, which is built here byte by
+/// byte.
 #[test]
 fn a_foreign_import_is_seen() {
     let name = b"wasi:io/poll@0.2.0";

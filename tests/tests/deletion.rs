@@ -1,9 +1,9 @@
 #![expect(clippy::unwrap_used, reason = "a panic in a test is its failure")]
-//! Deletions: whatever stands in the store, whenever the deletion begins, at whatever store
-//! operation it crashes, and whatever call it meets, nothing of the deleted conversation is read,
-//! listed, found or left in any record, and the rest stays.
+//! Deletions: after a deletion nothing of the deleted conversation is read, listed, found or left
+//! in any record, and everything else stays. This is true for any content of the store, any time
+//! of the deletion, a crash at any store operation, and any other call at the same time.
 //!
-//! `LCM_SEEDS=1000` sets how many lives; `LCM_SEED=123` runs one.
+//! `LCM_SEEDS=1000` sets the number of lives (random stores); `LCM_SEED=123` runs one.
 
 #[path = "deletion/race.rs"]
 mod race;
@@ -22,12 +22,12 @@ use lcm_testing::{Fault, Host, Json, simulation::random::Random};
 use traces::Traces;
 use world::{DELETED, World};
 
-/// Lives of a run without `LCM_SEEDS`.
+/// Number of lives of a run without `LCM_SEEDS`.
 const SEEDS: u64 = 60;
-/// Kinds of records that the deletions of a run meet: those that name the deleted conversation in
-/// upper case, then its own.
+/// Kinds of records that the deletions of a run find, as the letters of their keys: records of
+/// other conversations that name the deleted one (in upper case), then its own records.
 const KINDS: &str = "GHKLabcdefghijklmnoprstuvwxyz";
-/// Most calls of one deletion, so that a test ends.
+/// Largest number of calls of one deletion, so that a test ends.
 const CALLS_MAX: u32 = 1_000;
 
 fn number(variable: &str) -> Option<u64> {
@@ -54,7 +54,8 @@ fn delete_all(host: &mut Host, now: u64) -> Json {
     panic!("the deletion does not end");
 }
 
-/// Every call on a conversation that is being deleted is refused, and nobody else sees it.
+/// Checks that every call on a conversation that is being deleted is refused, and that calls on
+/// other conversations do not show it.
 fn check_is_refused(world: &mut World, place: &str) {
     let now = world.now;
     for (name, more) in [
@@ -86,7 +87,7 @@ fn check_is_refused(world: &mut World, place: &str) {
     assert_eq!(deletions.list("items").len(), 1, "{place}: {deletions}");
 }
 
-/// No list, family or search has the conversation.
+/// Checks that no list, family or search has the conversation.
 fn check_is_hidden(world: &mut World, place: &str) {
     let listed = world.host.told("admin.listing", r#"{"kind":"conversations"}"#).unwrap();
     let ids: Vec<String> =
@@ -104,7 +105,7 @@ fn check_is_hidden(world: &mut World, place: &str) {
     assert_eq!(status.text("conversation"), "b", "{place}");
 }
 
-/// One life: a store with conversations that name each other, and a deletion with crashes.
+/// Runs one life: a store with conversations that name each other, and a deletion with crashes.
 fn live(seed: u64, kinds: &mut BTreeSet<char>) -> (u32, u32) {
     let mut random = Random::new(seed);
     let mut world = World::new(seed);
@@ -156,7 +157,8 @@ fn live(seed: u64, kinds: &mut BTreeSet<char>) -> (u32, u32) {
     (calls, crashes)
 }
 
-/// Records of other conversations are as they were, but those that named the deleted one.
+/// Checks that records of other conversations are unchanged, except those that named the deleted
+/// conversation.
 fn check_others_stay(
     world: &mut World,
     before: &BTreeMap<String, Vec<u8>>,
@@ -186,7 +188,7 @@ fn check_others_stay(
     }
 }
 
-/// The id is free: it does not exist, and an append begins an empty conversation.
+/// Checks that the id is free: no conversation has it, and an append begins a new conversation.
 fn check_is_free(world: &mut World, place: &str) {
     let error = world.call(DELETED, "admin.status", "{}").unwrap_err();
     assert_eq!(error.code, ErrorCode::NotFound, "{place}: {error}");
@@ -224,13 +226,13 @@ fn deletions_with_crashes_leave_nothing_of_the_deleted_and_the_rest_untouched() 
     }
     let kinds: String = kinds.into_iter().collect();
     println!("{lives} deletions, {calls} calls, {crashes} crashes, records {kinds}");
-    // Of others: archives, grants, questions and links.
+    // The kinds of other conversations are archives, grants, questions and links.
     assert!(lives == 1 || kinds == KINDS, "other records than these lived: {kinds}");
     assert!(lives == 1 || u64::from(crashes) > lives / 2, "hardly any call crashed: {crashes}");
 }
 
-/// A long conversation goes in pieces that a host call can carry (the store of the test panics
-/// above the bounds of a commit), without a read for conversations that it has no link to.
+/// A long conversation is deleted in pieces within the bounds of a commit (above them the store of
+/// the test panics), and no conversation without a link to it is read.
 #[test]
 fn a_long_conversation_goes_in_bounded_pieces() {
     let mut world = World::new(1);

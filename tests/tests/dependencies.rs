@@ -1,8 +1,8 @@
 //! Gates over `cargo metadata`: which crate may depend on which, and that the engine stays small
 //! and without `std`.
 //!
-//! In: the manifests of the workspace. Out: a failure that names the arrow. A test beside each rule
-//! shows that it can fail.
+//! In: the manifests of the workspace. Out: a failure that names the forbidden dependency. A test
+//! beside each rule shows that the rule can fail.
 #![expect(clippy::unwrap_used, reason = "a test stops where it fails")]
 
 use std::{
@@ -12,7 +12,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-/// What the engine may depend on; of this workspace its own inner loops alone.
+/// The allowed dependencies of the engine; `lcm-loops` is the only one from this workspace.
 const ENGINE: [&str; 10] = [
     "hashbrown",
     "lcm-loops",
@@ -26,7 +26,8 @@ const ENGINE: [&str; 10] = [
     "thiserror",
 ];
 
-/// For each crate of the workspace all crates of the workspace that it may name, tests included.
+/// For each crate of the workspace, all crates of the workspace that it may depend on, also in
+/// tests.
 const ARROWS: [(&str, &[&str]); 10] = [
     ("lcm-loops", &[]),
     ("lcm-text", &["lcm-loops"]),
@@ -40,10 +41,10 @@ const ARROWS: [(&str, &[&str]); 10] = [
     ("lcm-tests", &["lcm-core", "lcm-host", "lcm-testing", "lcm-text", "xtask"]),
 ];
 
-/// Hosts know the component's bytes, never the engine, not even in their tests.
+/// Hosts use the bytes of the component and must not depend on the engine, not even in tests.
 const HOSTS: [&str; 2] = ["lcm-host", "lcm-cli"];
 
-/// Names of the crates that each crate depends on, in any way.
+/// Names of the crates that each crate depends on, of any kind of dependency.
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
 fn cargo(arguments: &[&str]) -> String {
@@ -61,7 +62,7 @@ fn metadata() -> Value {
     serde_json::from_str(&cargo(&["metadata", "--no-deps", "--format-version", "1"])).unwrap()
 }
 
-/// The packages of `metadata` with their dependencies, `dev` and `build` included.
+/// Returns the packages of `metadata` with their dependencies, including `dev` and `build`.
 fn dependencies(metadata: &Value) -> Vec<(String, Vec<Value>)> {
     let packages = metadata["packages"].as_array().unwrap().iter();
     packages
@@ -80,7 +81,7 @@ fn graph(metadata: &Value) -> Graph {
         .collect()
 }
 
-/// Everything that can be reached from `start`, without it.
+/// Returns all crates that `start` depends on, directly or not, without `start`.
 fn reachable(graph: &Graph, start: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut open = vec![start.to_owned()];
@@ -98,7 +99,7 @@ fn check_arrows(graph: &Graph) -> Vec<String> {
     let mut findings = Vec::new();
     for (name, dependencies) in graph {
         let Some((_, allowed)) = ARROWS.iter().find(|(known, _)| known == name) else {
-            // Examples and the like: they are hosts to everybody else.
+            // Other packages, as the examples, count as hosts.
             if reachable(graph, name).contains("lcm-core") {
                 findings.push(format!("`{name}` reaches lcm-core"));
             }
@@ -118,7 +119,7 @@ fn check_arrows(graph: &Graph) -> Vec<String> {
     findings
 }
 
-/// The engine's dependencies are few, known and without their default features.
+/// Checks that the dependencies of the engine are in [`ENGINE`] and without default features.
 fn check_engine(metadata: &Value) -> Vec<String> {
     let all = dependencies(metadata);
     let (_, engine) = all.iter().find(|(name, _)| name == "lcm-core").unwrap();
@@ -135,7 +136,7 @@ fn check_engine(metadata: &Value) -> Vec<String> {
     findings
 }
 
-/// Crates of a tree, one `name feature,feature` a line, that are built with `std`.
+/// Returns the crates of a tree that are built with `std`. Each line is `name feature,feature`.
 fn with_std(tree: &str) -> Vec<&str> {
     let std = |line: &&str| {
         let features = line.split_whitespace().nth(1).unwrap_or_default();
@@ -160,7 +161,7 @@ fn the_engine_has_few_dependencies() {
     assert_eq!(check_engine(&metadata()), Vec::<String>::new());
 }
 
-/// On the wasm target a dependency with `std` compiles, so it would not be noticed otherwise.
+/// A dependency with `std` compiles on the wasm target, so only this test finds it.
 #[test]
 fn the_dependencies_of_the_engine_are_built_without_std() {
     let tree = cargo(&[

@@ -5,20 +5,21 @@
     clippy::unwrap_used,
     reason = "a panic in a test is its failure, and its numbers are small"
 )]
-//! Every message exactly once, whatever a host does with its transcript.
+//! Every message is stored exactly once, for any use that a host makes of its transcript.
 //!
-//! A life is one conversation of one host: it says something, hands it over in one of the ways that
-//! hosts have, covers secrets, cuts its transcript, goes back and takes another way, gets its clock
-//! wrong, uses ids of calls again, and dies at any operation of the store. Beside it stands a plain
-//! list of what was said. Nothing handed over may be missing, altered or in another order, ever.
-//! Nothing may be there twice where a message carries an id, or where what is handed over again
-//! repeats an exact message of the newest ones. What is left is counted: see [`Life::may_double`].
+//! A life is one random conversation of one host. The host says messages, appends them in each way
+//! that the interface has, covers secrets, cuts its transcript, goes back and continues with other
+//! messages, has a wrong clock, uses ids of calls again, and stops at any operation of the store.
+//! The test keeps a plain list of the messages. No appended message may be missing, altered or in
+//! another order. A message with an id may not be stored twice; nor may a message without an id if
+//! the repeated batch contains an exact copy of one of the newest messages. The test only counts
+//! the other repetitions: see [`Life::may_double`].
 //!
-//! Not here: another message under a stored entry id. It is stored, too, with a warning
+//! Not here: another message under a stored entry id. The engine stores it, too, with a warning
 //! (`tests/tests/meaning/ids.rs` and `line_lives`).
 //!
-//! 2,000 lives run always. `LCM_SEEDS=100000` runs more, `LCM_SEED=123` one: a failing seed is
-//! printed as the command that repeats it.
+//! Every run has 2,000 lives. `LCM_SEEDS=100000` runs more, `LCM_SEED=123` runs one. The test
+//! prints a failing seed as the command that repeats it.
 
 use std::{collections::BTreeMap, env};
 
@@ -31,21 +32,21 @@ use lcm_text::{
 use serde_json::json;
 
 const CHAT: &str = "c";
-/// Lives that run always.
+/// Number of lives without `LCM_SEEDS`.
 const SEEDS: u64 = 2_000;
-/// Steps of a life.
+/// Number of steps of a life.
 const STEPS: u64 = 24;
-/// Most messages of one life, so that all of them are read in one call.
+/// Largest number of messages of one life, so that all of them are read in one call.
 const MESSAGES_MAX: usize = 400;
 
-/// Ids of calls, used again and again: the first are short, as providers count calls within a turn;
-/// the others look as if no other call had them, and that is not true either.
+/// Ids of calls, each used for many calls: the first are short, as those of providers that count
+/// the calls of a turn; the others look unique, but are used again as well.
 const CALL_IDS: [&str; 4] =
     ["functions.exec:0", "1", "call_abcdefghijklmnop", "toolu_abcdefghijklmnop"];
-/// How many of them are short. Equal content under one of the others is by contract the same.
+/// Number of short ids. By contract, two messages with equal content and one long id are the same.
 const CALL_IDS_SHORT: u64 = 2;
 
-/// By what the messages of a life can be known.
+/// The means by which the engine can recognise the messages of a life.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Known {
     EntryId,
@@ -58,12 +59,12 @@ enum Known {
 struct Said {
     text: String,
     role: &'static str,
-    /// What the host's file has for it now; it may have been covered.
+    /// The message as the host's file has it now; a secret in it may have been covered.
     raw: String,
     handed: bool,
 }
 
-/// A bug between the host and the engine, to see that it is found.
+/// A bug planted between the host and the engine; the test must find it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Plant {
     None,
@@ -77,7 +78,7 @@ enum Plant {
     Swaps,
 }
 
-/// What went on in many lives.
+/// Counts of what happened in all lives.
 #[derive(Clone, Copy, Debug, Default)]
 struct Figures {
     lives: u64,
@@ -89,7 +90,7 @@ struct Figures {
     cuts: u64,
     /// Calls and results under an id that another one had before.
     ids_again: u64,
-    /// Messages that are stored once more than they were said, of a kind that may be.
+    /// Allowed additional copies of messages, see [`Life::may_double`].
     doubled: u64,
 }
 
@@ -114,19 +115,19 @@ struct Life {
     now: u64,
     plant: Plant,
     known: Known,
-    /// Whether long texts are said again word for word. Without ids, a host that does so must not
-    /// hand over ends of its file, in which nobody could tell a repetition from a replay.
+    /// Whether long texts are said again word for word. Without ids, such a host must not append
+    /// the end of its file: nobody can distinguish a text said again from a text appended again.
     repeats: bool,
     /// Whether tools are called, under the few ids of [`CALL_IDS`].
     calls: bool,
     said: Vec<Said>,
-    /// The host's file: which messages, in order.
+    /// The host's file: the numbers of its messages, in order.
     file: Vec<usize>,
-    /// Every text under which a message was ever handed over.
+    /// Every text with which a message was ever appended, with the numbers of its messages.
     variants: BTreeMap<String, Vec<usize>>,
-    /// Messages in the order in which they were handed over first.
+    /// Messages in the order in which they were first appended.
     order: Vec<usize>,
-    /// Whether what was handed over could not be known again.
+    /// Whether the engine could not recognise a repeated message, so that it may be stored twice.
     may_double: bool,
     figures: Figures,
 }
@@ -177,7 +178,7 @@ impl Life {
         Ok(self.figures)
     }
 
-    /// Mostly forward; sometimes the clock was wrong.
+    /// Moves the clock forward; sometimes sets it back, as if it had been wrong.
     fn tick(&mut self) {
         self.now += self.random.between(1, 90_000);
         if self.random.chance(60) {
@@ -200,7 +201,7 @@ impl Life {
         let (role, text) = match kind {
             0 => ("user", "ok".to_owned()),
             1 if number > 0 && self.repeats => {
-                // Word for word what was said before: a program that runs again.
+                // The same words as an earlier message, as from a program that runs again.
                 let earlier = &self.said[self.random.between(0, number as u64 - 1) as usize];
                 (earlier.role, earlier.text.clone())
             }
@@ -216,7 +217,7 @@ impl Life {
         self.figures.said += 1;
     }
 
-    /// A message of the file; `is_again`: one before it has the same text.
+    /// Returns a message of the file; `is_again`: an earlier message has the same text.
     fn written(&mut self, number: usize, role: &str, text: &str, is_again: bool) -> String {
         let mut message = if self.calls && text.len() > 10 && self.random.chance(500) {
             let short = is_again && self.known == Known::Content;
@@ -244,7 +245,7 @@ impl Life {
         message.to_string()
     }
 
-    /// Covers the secret in a message that was said, as hosts do that clean their files.
+    /// Covers the secret in an earlier message, as a host does that cleans its files.
     fn cover(&mut self) {
         if self.file.is_empty() {
             return;
@@ -258,7 +259,7 @@ impl Life {
         }
     }
 
-    /// The file loses its beginning, as files do that are rotated.
+    /// Removes the beginning of the file, as log rotation does.
     fn cut(&mut self) {
         let behind = self.first_new();
         if behind > 2 {
@@ -268,7 +269,7 @@ impl Life {
         }
     }
 
-    /// The host goes back to an earlier message and takes another way.
+    /// Goes back to an earlier message and continues with other messages.
     fn go_another_way(&mut self) {
         let behind = self.first_new();
         if behind < 3 || behind < self.file.len() {
@@ -279,17 +280,17 @@ impl Life {
         self.figures.branches += 1;
         // Without ids, the end of the file is now in the middle of what is stored.
         self.may_double |= self.known == Known::Content;
-        // Two ways that begin with the same words are one way up to there.
+        // Two branches that begin with the same words are one branch up to there.
         self.say_one(2);
     }
 
-    /// Place in the file of the first message that was not handed over.
+    /// Returns the index in the file of the first message that was not appended yet.
     fn first_new(&self) -> usize {
         let is_new = |number: &usize| !self.said[*number].handed;
         self.file.iter().position(is_new).unwrap_or(self.file.len())
     }
 
-    /// The end of the file: what is new, and before it some of what was handed over.
+    /// Appends the end of the file: some messages that were appended before, then all new messages.
     fn hand_over_the_end(&mut self) -> std::result::Result<(), String> {
         let behind = self.first_new();
         let overlap = self.random.between(1, 12).min(behind as u64) as usize;
@@ -298,11 +299,12 @@ impl Life {
         self.append(&batch, AppendMode::Transcript)
     }
 
-    /// Without ids a run is known again by a message that is long enough and was not covered.
+    /// Sets `may_double` if no repeated message is long and exact. Without ids the engine
+    /// recognises repeated messages by one that is long enough and was not covered.
     fn doubt(&mut self, again: &[usize]) {
         let is_exact = |number: &usize| {
             let said = &self.said[*number];
-            // A call says nothing but its id.
+            // A call has no text but its id.
             let is_short_call = said.raw.contains("\"tool_call\"") && !said.raw.contains("klmnop");
             said.text.len() > 10 && said.raw.contains(&said.text) && !is_short_call
         };
@@ -316,7 +318,7 @@ impl Life {
         self.append(&batch, AppendMode::New)
     }
 
-    /// A piece of the file that was handed over long ago, as after a restart of the host.
+    /// Appends a piece of the file again, as after a restart of the host.
     fn hand_over_again(&mut self) -> std::result::Result<(), String> {
         let behind = self.first_new();
         if behind < 2 {
@@ -326,14 +328,14 @@ impl Life {
         let to = self.random.between(from as u64 + 1, behind as u64) as usize;
         let batch: Vec<usize> = self.file[from..to].to_vec();
         if to < behind {
-            // Without ids nobody can tell it from the same words said again.
+            // Without ids nobody can distinguish this from the same words said again.
             self.may_double |= self.known == Known::Content;
         }
         self.doubt(&batch);
         self.append(&batch, AppendMode::Transcript)
     }
 
-    /// The whole file, as `lcm ingest FILE` does it.
+    /// Appends the whole file as `lcm ingest FILE` does.
     fn hand_over_the_file(&mut self) -> std::result::Result<(), String> {
         for _ in 0..8 {
             let raws: Vec<String> = self.file.iter().map(|n| self.said[*n].raw.clone()).collect();
@@ -361,7 +363,8 @@ impl Life {
         Err("the file does not come to an end".to_owned())
     }
 
-    /// Stores what a plan says is missing; `false`: the store failed, and it has to be asked again.
+    /// Stores the messages that a plan names as missing; `false`: the store failed, and a new plan
+    /// is needed.
     fn store_missing(&mut self, plan: &serde_json::Value) -> std::result::Result<bool, String> {
         let mut revision = plan["revision"].as_u64().expect("a revision");
         for range in plan["missing_ranges"].as_array().expect("a list") {
@@ -384,13 +387,13 @@ impl Life {
         Ok(true)
     }
 
-    /// One batch; a call whose outcome is unknown is repeated in a new instance, as hosts do.
+    /// Appends one batch. A call with an unknown outcome is repeated in a new instance.
     fn append(&mut self, batch: &[usize], mode: AppendMode) -> std::result::Result<(), String> {
         for batch in batch.chunks(100) {
             let raws: Vec<String> = batch.iter().map(|n| self.said[*n].raw.clone()).collect();
             let sent = self.planted(batch, &raws);
-            // Without ids nobody can tell the only message of a list from the same words said
-            // again.
+            // Without ids nobody can distinguish the only message of a list from the same words
+            // said again.
             let is_again = batch.len() == 1 && self.said[batch[0]].handed;
             self.may_double |=
                 is_again && mode == AppendMode::Transcript && self.known == Known::Content;
@@ -414,7 +417,7 @@ impl Life {
         Ok(())
     }
 
-    /// What is handed over may be stored from here on, whatever is answered.
+    /// Notes that the messages of a batch may be stored from now on, for any answer of the call.
     fn note_order(&mut self, batch: &[usize]) {
         for number in batch {
             self.variants.entry(self.said[*number].raw.clone()).or_default().push(*number);
@@ -423,7 +426,7 @@ impl Life {
         self.order.extend(new);
     }
 
-    /// What arrives of a batch.
+    /// Returns the batch as it arrives at the engine with the planted bug.
     fn planted(&self, batch: &[usize], raws: &[String]) -> Vec<String> {
         let (last, rest) = match raws.split_last() {
             Some((last, rest)) if self.plant != Plant::None => (last, rest),
@@ -450,7 +453,7 @@ impl Life {
         }
     }
 
-    /// One call of `append`, in which an operation of the store may fail. The revision it reached.
+    /// Calls `append` once, and sometimes lets a store operation fail. Returns the new revision.
     fn call(&mut self, raws: &[String], mode: AppendMode, extra: Option<String>) -> Result<u64> {
         let options = AppendOptions { append_mode: mode, partial: false, extra_json: extra };
         let at = if self.random.chance(120) { self.random.between(1, 4) } else { 0 };
@@ -470,7 +473,7 @@ impl Life {
         }
     }
 
-    /// Nothing is lost, nothing altered, and nothing doubled that need not be.
+    /// Checks that no message is lost or altered, and none is stored twice without a reason.
     fn check(&mut self) -> std::result::Result<(), String> {
         let stored = self.stored().map_err(|error| error.to_string())?;
         let mut copies: BTreeMap<&str, i64> = BTreeMap::new();
@@ -499,7 +502,8 @@ impl Life {
         self.check_order(&stored)
     }
 
-    /// What was handed over first stands first; a second copy stands anywhere behind its first.
+    /// Checks the order: messages are stored in the order of their first append; a second copy may
+    /// be anywhere after the first.
     fn check_order(&self, stored: &[String]) -> std::result::Result<(), String> {
         let mut first = BTreeMap::new();
         for (at, raw) in stored.iter().enumerate() {
@@ -507,7 +511,7 @@ impl Life {
                 first.entry(*number).or_insert(at);
             }
         }
-        // Of equal texts nobody can tell which is which.
+        // Messages with equal texts cannot be distinguished, so they are not compared.
         let mut texts: BTreeMap<&str, u32> = BTreeMap::new();
         self.said.iter().for_each(|said| *texts.entry(&said.text).or_default() += 1);
         let is_one = |number: &&usize| texts[self.said[**number].text.as_str()] == 1;

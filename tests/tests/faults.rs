@@ -4,12 +4,12 @@
     clippy::unwrap_used,
     reason = "a panic in a test is its failure, and its numbers are small"
 )]
-//! The store fails at operation N, for every N of every script: afterwards the store is what it
-//! was before the call or after it, the engine's own check finds nothing, the call can be
-//! repeated, and in the end nothing is lost or doubled.
+//! The store fails at operation N, for every N of every script. Afterwards the store has the state
+//! before or after the call, `check` finds nothing, the call can be repeated, and in the end
+//! no message is lost or stored twice.
 //!
-//! Likewise when a commit succeeds and only its reply is lost, and when another instance writes
-//! before operation N.
+//! The same is tested with a commit that succeeds while its reply is lost, and with another
+//! instance that writes before operation N.
 
 use lcm_core::ErrorCode;
 use lcm_testing::{
@@ -19,7 +19,7 @@ use lcm_testing::{
     vector_runner::replace_references,
 };
 
-/// A call, and what a host says when it has to repeat it after an unknown outcome.
+/// A call, and the arguments with which a host repeats it after an unknown outcome.
 struct Step {
     name: &'static str,
     args: Json,
@@ -72,11 +72,11 @@ const CONFIG: &str = r#"{"fresh_tail_messages_max":2,"fresh_tail_tokens_max":nul
     "leaf_chunk_tokens_max":400,"condense_leaves_min":2,"condensed_tokens_target":512,
     "summary_prefix_tokens_target":600}"#;
 
-/// Every operation that writes, each in a script of its own.
+/// Returns every operation that writes, each in its own script.
 fn scripts() -> Vec<Script> {
     let more = r#"{"messages":[{"$generate":
         {"count":8,"tokens":60,"roles":["user","assistant"],"first":9}}]}"#;
-    // The same messages once more, which are new all the same: said at another time.
+    // The same messages at another time, so that they count as new.
     let again = MESSAGES.replace("{\"messages\"", "{\"now\":1700000005000,\"messages\"");
     let leased = r#"{"budget":100000,"options":{"force":true,"lease_ms":1000}}"#;
     let expired = r#"{"budget":100000,"now":1700000009000,
@@ -103,7 +103,7 @@ fn scripts() -> Vec<Script> {
     scripts
 }
 
-/// Every way in which an answer can end.
+/// Returns a script for every outcome of an answer.
 fn compactions() -> Vec<Script> {
     let forced = r#"{"request_id":"$1.requests.0.id","options":{"fallback_over_tokens":10},
         "answer":{"failed":{"code":"unavailable"}}}"#;
@@ -162,7 +162,8 @@ fn compactions() -> Vec<Script> {
     ]
 }
 
-/// Made, inherited from, read with and revoked. Of a second try only less is left.
+/// Returns the steps that make a grant, derive a grant from it, read with it and revoke it. A
+/// repeated read leaves fewer tokens.
 fn granting() -> Vec<Step> {
     let found = r#"{"query_json":{"pattern":"word"},"grant":"$2.id"}"#;
     vec![
@@ -201,7 +202,7 @@ fn new_host() -> Host {
     Host::new(Some(Json::of(CONFIG)), StoreMode::Plain).unwrap()
 }
 
-/// A result as later steps refer to it.
+/// Returns a result in the form to which later steps refer.
 fn referable(result: Json) -> Json {
     match result.as_str() {
         Some(text) if text.starts_with('{') => Json::of(text),
@@ -253,14 +254,14 @@ fn check_is_ok(host: &mut Host, place: &str) {
     }
     let report = match host.ask("admin.check", &Json::Null) {
         Ok(report) => Json::of(report.as_str().unwrap()),
-        // Only staged text so far: there is no conversation yet.
+        // The store has only staged text: there is no conversation yet.
         Err(error) if error.code == ErrorCode::NotFound => return,
         Err(error) => panic!("{place}: check: {error}"),
     };
     assert_eq!(report.field("ok"), Some(&Json::Bool(true)), "{place}: {report}");
 }
 
-/// Runs the script with one failure. `false`: the script has fewer operations than that.
+/// Runs the script with one failure at operation `at`. `false`: the script has fewer operations.
 fn disturbed(
     script: &Script,
     expected: &Undisturbed,
@@ -336,7 +337,7 @@ fn a_lost_reply_leaves_the_state_after_the_call_and_the_call_can_be_repeated() {
     fails_at_every_operation(Fault::ReplyLost);
 }
 
-/// A store with 12 messages and two tasks that wait for their answers.
+/// Returns a store with 12 messages, and two tasks that wait for their answers.
 fn prepared() -> (Host, [Json; 2]) {
     let mut host = new_host();
     host.ask("ingest.append", &Json::of(MESSAGES)).unwrap();
@@ -396,8 +397,8 @@ fn two_instances_lose_nothing_wherever_they_meet() {
     assert!(conflicts > 10, "instances hardly ever met");
 }
 
-/// Makes the call while the other one is made before operation `at`. `None`: there is no such
-/// operation; else whether the call met a conflict.
+/// Makes a call; another instance makes the call `other` before its operation `at`. Returns whether
+/// the call met a conflict; `None`: it has fewer operations.
 fn meet(name: &str, args: &Json, other: (&str, &Json), at: u64) -> Option<bool> {
     let (mut host, _) = prepared();
     let place = format!("{name} beside {} at {at}", other.0);

@@ -4,7 +4,7 @@
     clippy::unwrap_used,
     reason = "a panic in a test is its failure, and its numbers are small"
 )]
-//! Search in the texts of large payloads, held against a naive search of the same texts.
+//! Search in the texts of large payloads, compared with a naive search of the same texts.
 
 #[path = "files/again.rs"]
 mod again;
@@ -23,11 +23,11 @@ use lcm_testing::{
 
 /// Bytes of one piece of a staged text.
 const PIECE_BYTES: usize = 150_000;
-/// Characters of a passage, behind which the next match of a line is looked for.
+/// Characters of a passage; the next match of a line is searched for behind the passage.
 const PASSAGE_BYTES: usize = 200;
-/// Passages of one file.
+/// Largest number of passages of one file.
 const PASSAGES: usize = 10;
-/// Bytes of payloads that one query reads, and what of a chunk it may read beyond.
+/// Bytes of payloads that one query may read, including the rest of a chunk that it began.
 const BYTES_MAX: u64 = 3 << 20;
 
 fn host() -> Host {
@@ -38,7 +38,7 @@ fn host() -> Host {
 fn literal(text: &str) -> String {
     let mut out = String::new();
     lcm_text::base::json::write_string(&mut out, text);
-    // Some writers escape what they need not.
+    // Some writers escape more characters than JSON requires.
     out.replace('w', "\\u0077")
 }
 
@@ -88,7 +88,7 @@ fn ask(host: &mut Host, query: Json) -> Result<Json, lcm_core::Error> {
     Ok(Json::of(answer.as_str().unwrap()))
 }
 
-/// A query of files, with more members.
+/// Returns a query of files with further members.
 fn query<const N: usize>(pattern: &str, mode: &str, more: [(&str, Json); N]) -> Json {
     let mut members = vec![
         ("pattern".to_owned(), pattern.into()),
@@ -103,12 +103,12 @@ fn number(json: &Json, key: &str) -> usize {
     json.number(key).try_into().unwrap()
 }
 
-/// Line and byte of each match.
+/// Returns line and byte of each match.
 fn places(answer: &Json) -> Vec<(usize, usize)> {
     answer.list("matches").iter().map(|one| (number(one, "line"), number(one, "byte"))).collect()
 }
 
-/// Lines of a text without their ends, each with its offset.
+/// Returns the lines of a text without line ends, each with its offset in bytes.
 fn lines(text: &str) -> Vec<(usize, &str)> {
     let mut at = 0;
     let mut out = Vec::new();
@@ -120,7 +120,7 @@ fn lines(text: &str) -> Vec<(usize, &str)> {
     out
 }
 
-/// The matches of an expression, as a naive search finds them: all of them, one in a passage.
+/// Returns the matches of an expression by a naive search: all matches, at most one per passage.
 fn naive_matches(text: &str, pattern: &str) -> Vec<(usize, usize)> {
     let regex = regex::Regex::new(pattern).unwrap();
     let mut out = Vec::new();
@@ -138,7 +138,7 @@ fn naive_matches(text: &str, pattern: &str) -> Vec<(usize, usize)> {
     out
 }
 
-/// A text with every kind of character that JSON escapes, long lines and many short ones.
+/// Returns a text with every kind of character that JSON escapes, long lines and many short lines.
 fn random_text(random: &mut Random, bytes: usize) -> String {
     const WORDS: [&str; 12] = [
         "word ",
@@ -167,9 +167,9 @@ fn random_text(random: &mut Random, bytes: usize) -> String {
     out
 }
 
-/// Goal: an expression finds what it finds in the lines of the text, with line and byte, whatever
-/// stands in them. Method: random texts in packs and in chunks, generated expressions, against a
-/// naive search.
+/// Goal: an expression finds the same matches, with line and byte, as a search of the lines of the
+/// text, for any text. Method: random texts in packs and in chunks and generated expressions,
+/// compared with a naive search.
 #[test]
 fn an_expression_finds_what_a_naive_search_of_the_lines_finds() {
     let mut random = Random::new(21);
@@ -209,7 +209,8 @@ fn number_of(answer: &Json, note: &str) -> bool {
     answer.list("notes").iter().any(|one| one.as_str() == Some(note))
 }
 
-/// What a naive search for words finds: which lines begin a passage of three, with its score.
+/// Returns the result of a naive search for words: the lines that begin a passage of three lines,
+/// each with the score of the passage.
 fn naive_passages(text: &str, may: &[&str], must: &[&str], not: &[&str]) -> Vec<(usize, usize)> {
     let held: Vec<BTreeSet<&str>> =
         lines(text).into_iter().map(|(_, line)| line.split(' ').collect()).collect();
@@ -246,8 +247,9 @@ fn naive_passages(text: &str, may: &[&str], must: &[&str], not: &[&str]) -> Vec<
     out
 }
 
-/// Goal: of words the best passages come first, and what must or must not stand there counts.
-/// Method: random lines of few words, random queries, against a naive search.
+/// Goal: a search for words returns the best passages first, and respects words that must or must
+/// not be there. Method: random lines of few words and random queries; a naive search gives the
+/// expected result.
 #[test]
 fn words_find_the_passages_that_a_naive_search_ranks_first() {
     let mut random = Random::new(22);
@@ -307,7 +309,7 @@ fn a_phrase_is_found_over_the_end_of_a_line_and_not_apart() {
     assert_eq!(found, [401, 401 + 2 + 400 + 1 + 400]);
     let snippet = text_of(&answer, 0, "snippet");
     assert!(snippet.contains("blue heron walks"), "{snippet}");
-    // A word counts in all its forms.
+    // A word matches all its grammatical forms.
     let answer = ask(&mut host, query("walked heron", "full-text", [])).unwrap();
     assert_eq!(places(&answer)[0].0, 402);
     for (typed, line) in [("bringing", "what she brought"), ("begins", "begun so"), ("fly", "flew")]
@@ -324,8 +326,8 @@ fn text_of(answer: &Json, at: usize, key: &str) -> String {
     answer.list("matches")[at].text(key)
 }
 
-/// Goal: a query reads a bounded part of a payload of megabytes, says where it stopped, and goes on
-/// there until all was looked through, with right lines.
+/// Goal: a query reads a bounded part of a payload of megabytes, and says where it stopped. Further
+/// queries continue there until the whole payload was searched, with right line numbers.
 #[test]
 fn a_payload_of_megabytes_is_looked_through_part_by_part() {
     let mut random = Random::new(23);
@@ -352,7 +354,7 @@ fn a_payload_of_megabytes_is_looked_through_part_by_part() {
             rounds += 1;
             assert!(rounds < 100);
             if number_of(&answer, "file-limited") {
-                // What follows the last one.
+                // Continues after the last match.
                 let (_, byte) = found.last().copied().unwrap();
                 from = Some(u64::try_from(byte).unwrap() + 1);
                 continue;
@@ -370,7 +372,7 @@ fn a_payload_of_megabytes_is_looked_through_part_by_part() {
     }
 }
 
-/// Files with a word of their own each, among short messages: numbers 0 to `count`.
+/// Appends `count` files among short messages. Each file has its own word, with its number from 0.
 fn shelf(host: &mut Host, conversation: &str, count: usize) {
     for number in 0..count {
         let said = format!("{{\"role\":\"user\",\"content\":\"book{number} is said\"}}");
@@ -381,15 +383,16 @@ fn shelf(host: &mut Host, conversation: &str, count: usize) {
     }
 }
 
-/// Which files match, by the numbers of their words.
+/// Returns the numbers of the files that match.
 fn books(answer: &Json) -> Vec<usize> {
     let book = |one: &Json| one.text("snippet").split("book").nth(1).unwrap()[..].to_owned();
     let number = |rest: String| rest.split(' ').next().unwrap().parse().unwrap();
     answer.list("matches").iter().map(|one| number(book(one))).collect()
 }
 
-/// Goal: files are found wherever their messages stand: in no segment of the index yet, in one,
-/// merged, sealed and compacted; the newest first, and no message that only says the word.
+/// Goal: files are found in every state of their messages: in no segment of the index yet, in one,
+/// merged, sealed and compacted. The newest is first, and a message that only has the word is not
+/// found.
 #[test]
 fn files_of_all_ages_are_found_the_newest_first() {
     let mut host = host();
@@ -480,8 +483,8 @@ fn grant(host: &mut Host, limits: &str) -> String {
     Json::of(made.as_str().unwrap()).text("id")
 }
 
-/// Goal: with a grant only files of messages that it covers are found, nobody hears of others, and
-/// the passages are charged as they are counted.
+/// Goal: a search with a grant finds only files of messages that the grant covers, says nothing of
+/// other files, and charges exactly the tokens of the passages.
 #[test]
 fn a_grant_covers_the_files_of_its_messages() {
     let small = |key: &'static str, value: u64| (key, Json::from(value));
@@ -516,7 +519,7 @@ fn a_grant_covers_the_files_of_its_messages() {
         .sum();
     let note = answer.field("grant").unwrap();
     assert_eq!(number(note, "tokens"), usize::try_from(spent).unwrap(), "{note}");
-    // What is not covered is as if it were not there.
+    // A file that the grant does not cover is treated as if it did not exist.
     let newest = ask(&mut host, asked()).unwrap();
     let id = newest.list("matches")[0].text("id");
     let named = || query("book", "regex", [("file_ids", Json::Array(vec![id.as_str().into()]))]);
@@ -529,7 +532,8 @@ fn a_grant_covers_the_files_of_its_messages() {
     assert_eq!(refused.code, ErrorCode::NotFound);
 }
 
-/// Goal: a model gets matches within the bound of an answer, with the call that reads around one.
+/// Goal: a model gets matches within the bound of an answer, with the call that reads the text
+/// around a match.
 #[test]
 fn the_tool_leads_from_a_match_to_its_surroundings() {
     let mut host = host();

@@ -4,13 +4,14 @@
     clippy::unwrap_used,
     reason = "a panic in a test is its failure, and its texts are its own"
 )]
-//! Framing: whatever a message, a tool or a model writes, nobody speaks as another, at another time
-//! or outside of the material.
+//! Framing: no text of a message, a tool or a model can make its words look like words of another
+//! speaker, of another time, or from outside the quoted sources of a prompt.
 //!
-//! Every text of a life has a word of its own. The test reads prompts and summaries as a lenient
-//! reader would, with its own rules, and compares who it hears with who wrote each word.
+//! Every text of a life (a random conversation) has its own word. The test reads prompts and
+//! summaries with the rules of a lenient reader, and compares the speaker that it reads for each
+//! word with the writer of the word.
 //!
-//! `LCM_TRIES=10000` sets how many texts are forged; `LCM_SEED=123` runs one life.
+//! `LCM_TRIES=10000` sets the number of forged texts; `LCM_SEED=123` runs one life.
 
 #[path = "framing/forger.rs"]
 mod forger;
@@ -24,9 +25,9 @@ use lcm_testing::{Host, Json, host::StoreMode, simulation::random::Random};
 use reader::{Reading, read_prompt, read_summary};
 use serde_json::{Value, json};
 
-/// Forged texts of a run without `LCM_TRIES`.
+/// Number of forged texts of a run without `LCM_TRIES`.
 const TRIES: u64 = 1_500;
-/// Most passes of one compaction, so that a test ends.
+/// Largest number of passes of one compaction, so that a test ends.
 const PASSES_MAX: u32 = 60;
 const BUDGET: u64 = 4_000;
 const CONFIG: &str = r#"{"fresh_tail_messages_max":1,"fresh_tail_tokens_max":null,
@@ -84,7 +85,7 @@ fn answer(host: &mut Host, random: &mut Random, who: Answers, request: &Value) -
     }
 }
 
-/// Compacts as far as it goes; every prompt is read.
+/// Compacts until nothing is due, and reads every prompt. Returns the number of prompts.
 fn compact(host: &mut Host, world: &mut World, random: &mut Random, who: Answers) -> u64 {
     let mut prompts = 0;
     for _ in 0..PASSES_MAX {
@@ -137,11 +138,11 @@ fn check(world: &World, reading: &Reading, text: &str) {
             assert!(said.tool.as_deref().is_none_or(|tool| tool == name), "{said:?}: {place}");
         }
         if let Some(time) = &heard.time {
-            // No message is of these minutes, which the forged headers have.
+            // Only forged headers have these minutes; no message has them.
             let is_forged = time.ends_with("15:06") || time.ends_with("15:07");
             assert!(!is_forged, "{place}");
         }
-        // Without a speaker, the time is that of the beginning of a summary.
+        // A time without a speaker is the time at which a summary begins.
         if let Some(time) = heard.time.as_ref().filter(|_| heard.speaker.is_some()) {
             assert!(said.time.ends_with(time.as_str()), "at {}: {place}", said.time);
         }
@@ -165,7 +166,7 @@ fn check_summaries(host: &mut Host, world: &World) -> u64 {
     u64::try_from(items.len()).unwrap()
 }
 
-/// Asks a question that forges, too, and reads the prompt.
+/// Asks a question with a forged text, and reads the prompt.
 fn ask(host: &mut Host, world: &mut World, random: &mut Random) -> u64 {
     let word = world.new_word("question", None);
     let question = format!("who did approve the deployment? {}", world.forge(random, &word));
@@ -239,8 +240,8 @@ fn nobody_speaks_as_another() {
     assert!(totals.questions > 0, "{totals:?}");
 }
 
-/// Goal: the reader hears a forger where nothing is framed. Method: texts as they were framed
-/// before, or not at all.
+/// Goal: the reader of this test believes a forged header if nothing is framed, so the test can
+/// fail. Method: texts with an earlier, weaker framing or with none.
 #[test]
 fn the_reader_is_no_friend_of_the_renderer() {
     let heard = |text: &str| read_summary(text).map(|reading| reading.heard);

@@ -1,10 +1,10 @@
 #![expect(clippy::string_slice, clippy::unwrap_used, reason = "a panic is the finding")]
-//! Damaged input at every parser that reads what others wrote: it is taken, and comes back byte for
-//! byte, or it is refused with a clear error and nothing was written.
+//! Damaged input for every parser of text from outside. The input is accepted and comes back byte
+//! for byte, or it is refused with a clear error and nothing is written.
 //!
-//! Each parser gets 1,000 rounds, a reader of session files 10,000, always the same.
-//! `LCM_FUZZ_SECONDS=600 cargo test --release -p lcm-tests --test fuzz` gives each ten minutes; a
-//! finding is repeated with the `LCM_SEED` it prints.
+//! Each parser gets 1,000 rounds, each reader of session files 10,000; the rounds are the same in
+//! every run. `LCM_FUZZ_SECONDS=600 cargo test --release -p lcm-tests --test fuzz` gives each ten
+//! minutes; the printed `LCM_SEED` repeats a finding.
 
 #[path = "fuzz/session_files.rs"]
 mod session_files;
@@ -17,7 +17,7 @@ use std::{
 
 use lcm_testing::{Host, Json, host::StoreMode, mutate::mutate, simulation::random::Random};
 
-/// Rounds of each parser at least.
+/// Smallest number of rounds of each parser.
 const ROUNDS: u64 = 1_000;
 
 const DIALECTS: [&str; 5] = ["lcm", "anthropic", "openai-chat", "openai-responses", "gemini"];
@@ -26,12 +26,12 @@ fn number(name: &str, default: u64) -> u64 {
     env::var(name).ok().map_or(default, |text| text.parse().unwrap())
 }
 
-/// Runs rounds until the time is over; a round that panics says its seed first.
+/// Runs rounds until the time is over. If a round panics, its seed is printed.
 fn rounds(name: &str, round: impl FnMut(&mut Random)) {
     rounds_of(name, ROUNDS, round);
 }
 
-/// The same with another number of rounds at least.
+/// As [`rounds`], with at least `least` rounds.
 fn rounds_of(name: &str, least: u64, mut round: impl FnMut(&mut Random)) {
     let time = Duration::from_secs(number("LCM_FUZZ_SECONDS", 0));
     let only = env::var("LCM_SEED").ok();
@@ -55,7 +55,7 @@ fn rounds_of(name: &str, least: u64, mut round: impl FnMut(&mut Random)) {
     assert!(seed > first);
 }
 
-/// The messages of the golden vectors in this dialect.
+/// Returns the messages of the golden vectors in a dialect.
 fn seeds(dialect: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("vectors")];
@@ -96,7 +96,8 @@ fn host() -> Host {
     Host::new(Some(config), StoreMode::Plain).unwrap()
 }
 
-/// Appends; whether it was taken. A refusal is one of the input and writes nothing.
+/// Appends a message; returns whether it was accepted. Checks that a refusal is an input error and
+/// writes nothing.
 fn append(host: &mut Host, dialect: &str, message: &str) -> bool {
     let before = host.store.digest();
     let args = Json::object([
@@ -121,7 +122,7 @@ fn fuzz_dialect(dialect: &str) {
     let seeds = seeds(dialect);
     rounds(&dialect.replace('-', "_"), |random| {
         let mut host = host();
-        // No provider takes an empty array.
+        // No provider accepts an empty array.
         let first = match dialect {
             "gemini" => "{\"role\":\"user\",\"parts\":[{\"text\":\"hello\"}]}",
             _ => "{\"role\":\"user\",\"content\":\"hello\"}",
@@ -185,7 +186,7 @@ fn gemini() {
     fuzz_dialect("gemini");
 }
 
-/// Texts with file blocks, tables, code, logs and the like inside, as large payloads.
+/// Large payloads with file blocks, tables, code, logs and similar texts.
 #[test]
 fn payloads() {
     const KINDS: [&str; 10] = [
@@ -242,7 +243,7 @@ fn payloads() {
 }
 
 /// Arguments that hosts write as JSON: transcripts, configurations, options, queries, lines of an
-/// export. They answer or refuse; none of these calls but the import may write.
+/// export. Each call answers or refuses; only the import may write.
 #[test]
 fn arguments() {
     let texts = [

@@ -15,7 +15,7 @@ use lcm_testing::{
     vector_runner::{Answers, drive},
 };
 
-/// The default clock of a call.
+/// Default time of a call, in milliseconds since 1970.
 const NOW: u64 = 1_700_000_000_000;
 const CONFIG: &str = r#"{"fresh_tail_messages_max":2,"fresh_tail_tokens_max":null,
     "leaf_chunk_tokens_max":1000,"condense_leaves_min":3,"condensed_tokens_target":512,
@@ -30,14 +30,14 @@ fn append(host: &mut Host, conversation: &str, count: u64, first: u64) {
     host.told("ingest.append", &args).unwrap();
 }
 
-/// Conversation `a` with three leaves of 300 tokens under one summary of 200 and two raw messages
-/// behind them, `b` with two leaves, and `c` with messages alone.
+/// Conversation `a` with three leaves of 300 tokens under one summary of 200 tokens and two raw
+/// messages after them, `b` with two leaves, and `c` with messages only.
 struct World {
     host: Host,
-    /// Of `a`, oldest first, then the one above them.
+    /// Ids of the leaves of `a`, oldest first; `top` is the summary above them.
     leaves: [String; 3],
     top: String,
-    /// Of `b`.
+    /// Id of a leaf of `b`.
     other: String,
 }
 
@@ -212,7 +212,7 @@ fn limits_are_bounded() {
 fn tokens_are_clamped_to_what_is_left_and_then_refused() {
     let World { mut host, top, .. } = world();
     let id = made(&mut host, r#"{"tokens_max":1000}"#);
-    // Three leaves of 300.
+    // The result has three leaves of 300 tokens.
     let all = read(&mut host, "expand", &top, "{}", &id).unwrap();
     assert_eq!((all.number("tokens"), all.field("truncated")), (900, Some(&Json::Bool(false))));
     assert_eq!(left(&mut host, &id), 100);
@@ -231,8 +231,8 @@ fn tokens_are_clamped_to_what_is_left_and_then_refused() {
     check(&mut host);
 }
 
-/// Goal: the first that is wrong is told, in the order of the contract. Method: grants with ever
-/// fewer things wrong.
+/// Goal: a refusal names the first wrong thing, in the order of the contract. Method: grants with
+/// fewer and fewer wrong things.
 #[test]
 fn a_denial_names_the_first_that_is_wrong() {
     let World { mut host, top, leaves, .. } = world();
@@ -242,7 +242,7 @@ fn a_denial_names_the_first_that_is_wrong() {
     let read = |host: &mut Host, now, conversation, of: &str, grant: &str| {
         denial(read_at(host, now, ("describe", conversation), of, "{}", grant))
     };
-    // It has 300 tokens and 1 is left: what is read takes it.
+    // The leaf has 300 tokens and the grant has 1 left: the read takes it.
     let args = (NOW, "a", leaves[0].as_str());
     read_at(&mut host, args.0, ("describe", args.1), args.2, "{}", &id).unwrap();
     assert!(read(&mut host, NOW, "a", &leaves[0], &id).contains("no tokens left"));
@@ -254,7 +254,7 @@ fn a_denial_names_the_first_that_is_wrong() {
     assert!(read(&mut host, late, "a", &top, &id).contains("was revoked"));
     let unknown = read(&mut host, late, "a", &top, "grant_0123456789abcdef");
     assert!(unknown.contains("gives no right"), "{unknown}");
-    // From elsewhere it is as if it had never been, and so are conversations.
+    // For other conversations the grant does not exist, and neither do the conversations.
     for conversation in ["b", "nowhere"] {
         assert_eq!(read(&mut host, NOW, conversation, &top, &id), unknown);
     }
@@ -296,11 +296,11 @@ fn a_grant_covers_its_conversations_and_no_other() {
     let of_b = made(&mut host, r#"{"conversations":["b"]}"#);
     let of_both = made(&mut host, r#"{"conversations":["a","b"]}"#);
     let of_a = made(&mut host, "{}");
-    // From the conversation that it covers, and of a conversation that it does not cover.
+    // Reads from the conversation that the grant covers, and of one that it does not cover.
     read_at(&mut host, NOW, ("describe", "b"), &other, "{}", &of_b).unwrap();
     let denied = denial(read(&mut host, "describe", &other, "{}", &of_b));
     assert!(denied.contains("does not cover that conversation; it covers `b`"), "{denied}");
-    // An id is found in any that it covers, and in no other, which is as if it were not there.
+    // An id is found in each covered conversation; an id of another conversation is unknown.
     read(&mut host, "describe", &other, "{}", &of_both).unwrap();
     read_at(&mut host, NOW, ("expand", "b"), &top, "{}", &of_both).unwrap();
     for id in [other.as_str(), "sum_ffffffffffffffff"] {
@@ -316,7 +316,7 @@ fn a_grant_covers_its_conversations_and_no_other() {
     assert_eq!(count(&mut host, all, &of_both), 29);
     let only = r#"{"pattern":".","mode":"regex","scope":"messages","only":true,"limit":1}"#;
     assert_eq!(count(&mut host, only, &of_both), 17);
-    // Who may name conversations is told which; others have no argument for that.
+    // A tool that may name conversations lists the covered ones; other tools have no such argument.
     let named = r#"{"pattern":"word","conversationId":"c"}"#;
     let (told, is_error) = tool_of_store(&mut host, "lcm_grep", named, &of_both);
     assert!(is_error && told.contains("covers `a`, `b`"), "{told}");
@@ -325,7 +325,7 @@ fn a_grant_covers_its_conversations_and_no_other() {
     let all = r#"{"pattern":".","mode":"regex","scope":"messages"}"#;
     let (told, is_error) = tool(&mut host, "lcm_grep", all, &of_both);
     assert!(!is_error && told.contains("Matches: 29"), "{told}");
-    // An agent that names no conversation reads the first that is covered.
+    // An agent that names no conversation reads the first covered conversation.
     let (told, is_error) =
         tool(&mut host, "lcm_describe", &format!(r#"{{"id":"{other}"}}"#), &of_b);
     assert!(!is_error && told.contains(&other), "{told}");
@@ -345,7 +345,7 @@ fn a_grant_for_summaries_covers_what_lies_below_them() {
     assert_eq!(messages.len() as u64, last - first + 1);
     let message = messages.first().unwrap().text("id");
     read(&mut host, "describe", &message, "{}", &id).unwrap();
-    // The message right behind, what is above, beside, and nowhere: all alike.
+    // The next message, a summary above or beside, and unknown ids get equal answers.
     let digits = format!("{}{:010x}", &message[..10], last + 1);
     let outside =
         [digits.as_str(), &top, &leaves[0], "sum_ffffffffffffffff", "file_ffffffffffffffff"];
@@ -384,8 +384,8 @@ fn depth_is_clamped() {
     assert_eq!(below.field("messages").unwrap().elements().len(), 15);
 }
 
-/// Goal: what is charged is what is returned, to the token. Method: each kind of read, counted by
-/// the estimate of its texts.
+/// Goal: a read charges exactly the tokens that it returns. Method: each kind of read; the test
+/// estimates the tokens of the returned texts.
 #[test]
 fn what_is_returned_is_charged() {
     let World { mut host, top, .. } = world();
@@ -411,8 +411,8 @@ fn what_is_returned_is_charged() {
     check(&mut host);
 }
 
-/// Goal: two callers never spend the same tokens. Method: a whole call of another instance before
-/// every operation of this one; the loser writes nothing and gives no text.
+/// Goal: two callers never spend the same tokens. Method: another instance makes a whole call
+/// before every operation of this call; the call that loses writes nothing and returns no text.
 #[test]
 fn tokens_are_never_spent_twice() {
     for other in ["recall.describe", "recall.revoke", "ingest.append"] {
@@ -526,7 +526,7 @@ fn a_grant_inherits_less_and_ends_with_the_other() {
     let grandchild = grandchild.text("id");
     let last = denial(grant(&mut host, &format!(r#"{{"parent":"{grandchild}"}}"#)));
     assert!(last.contains("depth of 1"), "{last}");
-    // What is read on one is spent on those that it inherits from.
+    // A read with one grant also charges the grants from which it is derived.
     read(&mut host, "describe", &leaves[1], "{}", &grandchild).unwrap();
     for id in [&above, &child, &grandchild] {
         assert_eq!(left(&mut host, id), 700, "{id}");
@@ -565,7 +565,7 @@ fn expired_grants_are_swept_and_those_that_stand_are_bounded() {
     let error = grant(&mut host, "{}").unwrap_err();
     assert_eq!(error.code, ErrorCode::LimitExceeded, "{error}");
     assert!(error.message.contains("64 grants"), "{error}");
-    // A revoked one leaves its place when it is needed, and not before.
+    // A revoked grant is removed only when its place is needed.
     let second = listed(&mut host)[1].text("id");
     let revoke = |id: &str| format!(r#"{{"conversation":"a","grant":"{id}"}}"#);
     host.told("recall.revoke", &revoke(&second)).unwrap();
@@ -574,7 +574,7 @@ fn expired_grants_are_swept_and_those_that_stand_are_bounded() {
     assert_eq!(host.told("recall.revoke", &revoke(&second)).unwrap_err().code, ErrorCode::NotFound);
     assert_eq!(listed(&mut host).len(), 64);
     check(&mut host);
-    // Making one sweeps, and so does `maintain`.
+    // Making a grant removes expired grants, and so does `maintain`.
     let args = format!(r#"{{"conversation":"a","grant_json":{{}},"now":{}}}"#, NOW + 1_000);
     let newest = host.told("recall.grant", &args).unwrap().text("id");
     assert!(listed(&mut host).iter().all(|grant| grant.text("id") != first));
@@ -594,8 +594,8 @@ fn expired_grants_are_swept_and_those_that_stand_are_bounded() {
     check(&mut host);
 }
 
-/// Goal: whoever uses no grants pays nothing for them. Method: the calls of the store beside those
-/// of a store that has them.
+/// Goal: a store without grants makes no read for them. Method: its store calls are compared with
+/// those of a store with grants.
 #[test]
 fn a_store_without_grants_pays_no_read() {
     let World { mut host, top, .. } = world();
@@ -666,13 +666,13 @@ fn damage_of_grants_is_found() {
     assert_eq!(report.field("ok"), Some(&Json::Bool(false)), "{report}");
 }
 
-/// Also checks the answer that an agent gets.
+/// The test also checks the answer that an agent gets.
 #[test]
 fn an_expansion_stops_at_its_cap_and_says_what_comes_next() {
     let World { mut host, top, leaves, .. } = world();
     let id = made(&mut host, r#"{"tokens_max":100000}"#);
     let ids = format!(r#"["{}","{top}","{}"]"#, leaves[0], leaves[1]);
-    // The leaves themselves have 300 tokens each; below the top there are 900.
+    // The leaves have 300 tokens each, so there are 900 below the top.
     let arguments = format!(r#"{{"summaryIds":{ids},"tokenCap":700}}"#);
     let (told, is_error) = tool(&mut host, "lcm_expand", &arguments, &id);
     assert!(!is_error, "{told}");
@@ -681,7 +681,7 @@ fn an_expansion_stops_at_its_cap_and_says_what_comes_next() {
     assert!(told.contains("Expanded: 2 of 3 summaries, 600 of at most 700 tokens"), "{told}");
     let rest = format!("Left out: entries from {} on, below {top}\n", leaves[2]);
     assert!(told.contains(&rest), "{told}");
-    // What is not shown yet is what goes on.
+    // The next call continues with the part that was not shown.
     let next = told.split_once("Next: lcm_expand ").and_then(|(_, next)| next.split_once(" goes"));
     let next = next.unwrap().0.to_owned();
     assert!(next.contains(&format!(r#""after":"{}""#, leaves[1])), "{next}");
@@ -691,7 +691,7 @@ fn an_expansion_stops_at_its_cap_and_says_what_comes_next() {
     let (goes_on, _) = tool(&mut host, "lcm_expand", &next, &last);
     assert!(goes_on.contains("Expanded: 1 of 1 summaries, 300 of at most 700"), "{goes_on}");
     assert!(goes_on.contains(&format!("- {} ", leaves[2])), "{goes_on}");
-    // Whatever fits comes in the order that was asked for.
+    // If everything fits, the summaries have the order of the request.
     let arguments = format!(r#"{{"summaryIds":["{top}","{}"]}}"#, leaves[0]);
     let (told, _) = tool(&mut host, "lcm_expand", &arguments, &id);
     assert!(told.contains("Expanded: 2 of 2 summaries, 900 of"), "{told}");
@@ -700,7 +700,7 @@ fn an_expansion_stops_at_its_cap_and_says_what_comes_next() {
     let arguments = format!(r#"{{"summaryIds":"{top}","includeMessages":true,"maxDepth":2}}"#);
     let (told, _) = tool(&mut host, "lcm_expand", &arguments, &id);
     assert!(told.contains("- msg_") && told.contains("Left out: entries from msg_"), "{told}");
-    // The first takes everything: the second is not begun.
+    // The first summary takes all tokens, so the second is not begun.
     let arguments = format!(r#"{{"summaryIds":["{top}","{}"],"tokenCap":900}}"#, leaves[0]);
     let small = made(&mut host, r#"{"tokens_max":300}"#);
     let (told, _) = tool(&mut host, "lcm_expand", &arguments, &small);

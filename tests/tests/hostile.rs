@@ -5,11 +5,11 @@
     clippy::unwrap_used,
     reason = "a panic in a test is its failure, and its numbers are small"
 )]
-//! Hostile queries get an answer or a clear error, soon.
+//! Hostile queries get an answer or a clear error in a short time.
 //!
-//! What is counted is what the engine asks of its store, so that every run finds the same; with
-//! `LCM_MESSAGES=100000` the conversation is of that length and every query has to be answered in
-//! under 100 ms, by the component if `dist/lcm.wasm` was built:
+//! A run without options counts the reads and bytes of the store, so that every run has the same
+//! result. With `LCM_MESSAGES=100000` the conversation has that many messages, and every query must
+//! be answered in under 100 ms, by the component if `dist/lcm.wasm` was built:
 //!
 //! `LCM_MESSAGES=100000 cargo test --release -p lcm-tests --test hostile -- --nocapture`
 
@@ -33,20 +33,22 @@ use lcm_host::{
 use lcm_testing::ModelStore;
 use workload::{CONVERSATION, NOW_MS};
 
-/// Messages that are searched unless `LCM_MESSAGES` says otherwise.
+/// Number of searched messages without `LCM_MESSAGES`.
 const MESSAGES: u64 = 6_000;
-/// Messages of the conversation with large payloads, which have more than a query reads.
+/// Number of messages of the conversation with large payloads. The payloads are larger than one
+/// query may read.
 const MESSAGES_WITH_FILES: u64 = 2_000;
-/// Milliseconds in which every query has to be answered.
+/// Largest time of a query, in milliseconds.
 const ANSWER_MS_MAX: f64 = 100.0;
-/// Times that a query is asked when time is taken; the fastest counts.
+/// Number of repetitions of a query when time is measured; the fastest counts.
 const ROUNDS: usize = 3;
-/// Bytes and calls of one query in the short conversation: about all of it is read at most once.
+/// Largest numbers of bytes and reads of one query in the short conversation: about as much as to
+/// read all of it once.
 const BYTES_READ_MAX: u64 = 12 << 20;
 const READS_MAX: u32 = 64;
 
 const MODES: [&str; 3] = ["auto", "full-text", "regex"];
-/// What is searched and how, as further members of a query. The last has a vector, near to much.
+/// Members of a query that choose its scope. The last has a vector near to those of many messages.
 const SCOPES: [&str; 4] = [
     r#""scope":"messages""#,
     r#""scope":"summaries""#,
@@ -54,18 +56,18 @@ const SCOPES: [&str; 4] = [
     r#""scope":"both","vector":[3,1,4,1,5,9,2,6,5,3,5,8,9,7,9,3]"#,
 ];
 const FILES: [&str; 1] = [r#""scope":"files""#];
-/// Numbers of such a vector.
+/// Dimensions of this vector.
 const DIMENSIONS: u64 = 16;
 
-/// What is searched.
+/// The searched engine with its store.
 enum Searched {
     Native(Box<(Engine, ModelStore)>),
     Component(Lcm),
 }
 
-/// What became of a query.
+/// The result of a query.
 struct Outcome {
-    /// How many hits and notes, or the error.
+    /// The numbers of hits and notes, or the error.
     what: String,
     ms: f64,
     reads: u32,
@@ -111,8 +113,8 @@ impl Searched {
     }
 }
 
-/// Milliseconds that this thread has had of a processor, so that what else the machine does is not
-/// counted; where that is not known, of the clock. The engine asks its store and waits for nothing.
+/// Returns the processor time of this thread in milliseconds, so that other work of the machine
+/// does not count; if it is unknown, the time of the clock. The engine itself waits for nothing.
 fn spent_ms() -> f64 {
     static BEGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
     let spent = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
@@ -120,7 +122,7 @@ fn spent_ms() -> f64 {
     spent.map_or_else(|| BEGIN.elapsed().as_secs_f64() * 1_000.0, |ns| ns / 1_000_000.0)
 }
 
-/// The component over a copy of a store; `None`: it is not built.
+/// Returns the component with a copy of a store; `None`: the component is not built.
 fn component(store: &ModelStore) -> Option<Lcm> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("dist/lcm.wasm");
     let component = Component::load(&std::fs::read(path).ok()?, &LoadOptions::default()).unwrap();
@@ -147,7 +149,7 @@ fn every_query_of_files_is_answered_or_refused_soon() {
     sweep(workload::stored(MESSAGES_WITH_FILES, true), &FILES, is_timed);
 }
 
-/// Asks every family in every mode, and says what took too much.
+/// Makes the queries of every family in every mode, and fails with those that exceed a bound.
 fn sweep((engine, store): (Engine, ModelStore), scopes: &[&str], is_timed: bool) {
     let built = if is_timed { component(&store) } else { None };
     let native = Searched::Native(Box::new((engine, store)));

@@ -1,8 +1,8 @@
 #![expect(clippy::unwrap_used, reason = "a panic in a test is its failure")]
-//! What counts as the same message: overlaps, repetitions, replays, and what they must never do.
+//! Which messages count as the same: overlaps, repetitions and replays of transcripts.
 //!
-//! Each test says what a host sends and how many messages are stored afterwards. A message too few
-//! is a loss, one too many a double.
+//! Each test sends transcripts as a host does, and checks the number of stored messages afterwards.
+//! If a message is missing, it was lost; if there is one too many, it was stored twice.
 
 use lcm_core::Engine;
 use lcm_testing::ModelStore;
@@ -45,7 +45,8 @@ impl Chat {
         self.append_with(messages, None).unwrap()
     }
 
-    /// A plan with these members beside the entries, each followed by a comma.
+    /// Plans a transcript. `members` are further members of the request in JSON, each followed by a
+    /// comma.
     fn plan_with(
         &mut self,
         transcript: &[String],
@@ -62,7 +63,7 @@ impl Chat {
         self.plan_with(transcript, "").unwrap()
     }
 
-    /// A plan in which the entry at an index is another form of a stored message.
+    /// Plans a transcript; checks that the entry at an index is another form of a stored message.
     fn plan_revision(&mut self, transcript: &[String], index: u64) {
         let plan = self.plan(transcript);
         let range = plan.pointer("/missing_ranges/0").unwrap();
@@ -141,7 +142,7 @@ fn a_message_known_by_its_id_does_not_break_an_overlap() {
     };
     let user = line(1);
     assert_eq!(chat.append(&[part("strea"), user.clone()]), 2);
-    // The longer form of the answer is stored, too.
+    // The longer form of the answer is stored as well.
     assert_eq!(chat.append(&[part("streaming finished"), user.clone(), line(2)]), 2);
     let file = [part("strea"), user.clone(), part("streaming finished"), line(2)];
     assert_eq!(chat.ingest(&file), 0);
@@ -329,7 +330,7 @@ fn a_mark_in_a_new_message_hides_nothing() {
     assert_eq!(chat.append(&list(log("one of the tests failed"))), 1, "other text between marks");
 }
 
-/// What another writer of the same conversation stores.
+/// Stores messages as another writer of the same conversation.
 fn others(chat: &mut Chat, from: u32, count: u32) {
     for batch in lines(from + 1, from + count).chunks(100) {
         chat.append_with(batch, Some("{}")).unwrap();
@@ -339,7 +340,7 @@ fn others(chat: &mut Chat, from: u32, count: u32) {
 #[test]
 fn what_a_caller_saw_stored_is_never_missing() {
     let file = lines(1, 250);
-    // Messages of others before the first, the second append of the caller, and behind it.
+    // Others store messages before the first append of the caller, before the second and after it.
     for before in [0, 1, 70, 200] {
         for between in [0, 1, 70, 200] {
             for after in [0, 1, 70, 200] {

@@ -4,8 +4,8 @@
     clippy::unwrap_used,
     reason = "a panic in a test is its failure"
 )]
-//! The description of the interface in `schema/`: what is written from it is up to date, and the
-//! JSON of every golden vector is as described.
+//! The description of the interface in `schema/`: the files generated from the description are up
+//! to date, and the JSON of every golden vector is as described.
 
 #[path = "interface/python_shapes.rs"]
 mod python_shapes;
@@ -31,16 +31,16 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
-/// What was compared, by place, and what differs.
+/// Numbers of compared values by place, and the differences.
 #[derive(Default)]
 struct Comparison {
     checked: BTreeMap<String, usize>,
-    /// Names of the shapes that some value has.
+    /// Names of the shapes that at least one value has.
     shapes: BTreeSet<String>,
     findings: Vec<String>,
 }
 
-/// The description with what is compared to it.
+/// The description of shapes and of exports.
 struct Interface {
     schema: Schema,
     exports: Exports,
@@ -58,7 +58,8 @@ impl Interface {
         found.findings.extend(findings.iter().map(|finding| format!("{place}: {finding}")));
     }
 
-    /// Drops the keys of a configuration that are aliases or unknown: they are reported, no error.
+    /// Removes the keys of a configuration that are aliases or unknown; the engine reports such
+    /// keys without an error.
     fn drop_other_keys(&self, config: &mut Value) {
         let Form::Object(members) = &self.schema.find_shape("Configuration").unwrap().form else {
             panic!("the configuration is no object")
@@ -68,11 +69,11 @@ impl Interface {
         }
     }
 
-    /// Compares the JSON of one call.
+    /// Compares the JSON of one call with the description.
     fn compare_call(&self, call: &RecordedCall, found: &mut Comparison) {
         let (args, mut result) = (value_of(&call.args), value_of(&call.result));
         let name = call.name.replace('_', "-");
-        // Vectors shorten long texts, which are written out behind the recorder.
+        // Vectors shorten long texts with `$repeat`; the recorder gets this short form.
         if args.to_string().contains("$repeat") {
             return;
         }
@@ -104,7 +105,7 @@ impl Interface {
                 };
                 self.compare(&place, &kind, &value, found);
             }
-            // What is left of a record is described apart from its JSON texts.
+            // The rest of a record is compared without its JSON texts, which have their own shapes.
             if let Some(members) = result.as_object_mut() {
                 for (place, _) in &export.results {
                     members.remove(&place.replace('-', "_"));
@@ -177,7 +178,7 @@ fn make_calls_without_vectors() -> Vec<RecordedCall> {
     host.recorded.unwrap()
 }
 
-/// Begins every task that no vector has and leads it to its end.
+/// Begins every task that no vector has, and drives it to its end.
 fn begin_tasks(host: &mut Host) {
     let begin = |host: &mut Host, task: &Value| {
         find_json(&ask(host, "drive.begin", &json!({"task_json": task, "now": 2000})), "").unwrap()
@@ -228,7 +229,8 @@ fn value_of(json: &Json) -> Value {
     serde_json::from_str(&json.compact()).unwrap()
 }
 
-/// The JSON at a place such as `options.extra-json`, which may stand there as its text.
+/// Returns the JSON at a place such as `options.extra-json`. The value there may be the JSON or a
+/// string with its text.
 fn find_json(value: &Value, place: &str) -> Option<Value> {
     let mut value = value;
     for part in place.split('.').filter(|part| !part.is_empty()) {
@@ -255,7 +257,7 @@ fn vectors() -> Vec<PathBuf> {
     paths
 }
 
-/// Findings without what follows from another element of the same list.
+/// Returns the findings without those that differ from another only in the index in a list.
 fn distinct(findings: &[String]) -> BTreeSet<String> {
     let without_places = |finding: &String| {
         finding.chars().filter(|letter| !letter.is_ascii_digit()).collect::<String>()
@@ -271,7 +273,7 @@ fn generated_files_are_up_to_date() {
     assert!(stale.is_empty(), "run `xtask interface`: {stale:#?}");
 }
 
-/// Shapes that hosts make and no call returns; their own tests compare them.
+/// Shapes that hosts make and no call returns; the tests of the hosts compare them.
 const HOST_SHAPES: [&str; 1] = ["ModelCalled"];
 
 /// A member without a description fails, and so does a described member that is not there.
@@ -348,7 +350,7 @@ fn a_result_that_differs_is_found() {
     assert_eq!(compare(&other), 1);
 }
 
-/// The engine names every key that it knows when none is given.
+/// The engine lists every key that it knows if the configuration is empty.
 #[test]
 fn the_configuration_has_the_keys_and_bounds_of_the_engine() {
     let schema = Schema::load(&root()).unwrap();
@@ -358,7 +360,7 @@ fn the_configuration_has_the_keys_and_bounds_of_the_engine() {
     let mut known: Vec<&str> =
         report["defaulted"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     let mut described: Vec<&str> = members.iter().map(|member| member.name.as_str()).collect();
-    // The settings of hosts are none of the engine's; `resolve` names them beside its models.
+    // The settings of hosts are not part of the engine; `resolve` returns them beside the models.
     let resolved = lcm_text::config::resolve_config("{}", "{}").unwrap();
     let resolved: Value = serde_json::from_str(&resolved).unwrap();
     known.extend(resolved["host"].as_object().unwrap().keys().map(String::as_str));

@@ -3,8 +3,8 @@
     clippy::unwrap_used,
     reason = "a panic in a test is its failure, and its numbers are small"
 )]
-//! The whole journey of a conversation, as a host without a model makes it: ingest, compact after
-//! every turn, assemble, expand, and compare every message with what was put in.
+//! All steps of a host without a model: it appends a conversation, compacts after every turn,
+//! assembles, expands, and compares every message with the appended one.
 
 use lcm_testing::{
     Host, Json,
@@ -20,7 +20,7 @@ use lcm_testing::{
 
 const TURNS: u64 = 120;
 
-/// The turns of a conversation: what is appended together.
+/// Returns the turns of a conversation; the messages of a turn are appended together.
 fn turns(seed: u64) -> Vec<Vec<Message>> {
     let mut random = Random::new(seed);
     let mut workload = Workload::new("journey", true);
@@ -148,8 +148,9 @@ fn the_logical_digest_does_not_depend_on_how_messages_are_batched() {
     assert_ne!(digests[0].0, digests[1].0, "other batches are other packs");
 }
 
-/// Goal: a host can ask whether its arguments are right before it stores the first message. Method:
-/// wrong ones of a conversation that does not exist, and right ones, which name the conversation.
+/// Goal: a host can check its arguments before it stores the first message. Method: calls on a
+/// conversation that does not exist; an error about wrong arguments names the argument, and an
+/// error about right ones names the conversation.
 #[test]
 fn wrong_arguments_are_named_before_the_first_message() {
     let mut host = Host::new(None, StoreMode::Plain).unwrap();

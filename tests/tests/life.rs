@@ -1,5 +1,5 @@
 #![expect(clippy::unwrap_used, reason = "a panic in a test is its failure")]
-//! The life of a session where a call alone does not show it: copies, failures, many sessions.
+//! Behaviour over several calls of a session: copies, failures, many sessions.
 
 use lcm_core::{Error, ErrorCode};
 use lcm_testing::{
@@ -64,7 +64,7 @@ fn export(host: &mut Host) -> Json {
     page.field("lines").unwrap().clone()
 }
 
-/// Takes a whole export in, its lines in one call where the engine takes them so.
+/// Imports a whole export, with as many lines in each call as the engine accepts.
 fn import(host: &mut Host, lines: &Json) {
     let mut at = 0;
     let mut cursor = Json::Null;
@@ -116,7 +116,7 @@ fn what_was_withdrawn_archived_and_joined_goes_along_with_a_copy() {
     let bytes = copy.store.digest();
     import(&mut copy, &lines);
     assert_eq!(copy.store.digest(), bytes, "an import over itself changes nothing");
-    // What was exported before brings nothing back.
+    // An import of the earlier export does not restore anything.
     import(&mut original, &before);
     assert_eq!(logical(&mut copy), logical(&mut original));
 }
@@ -169,8 +169,8 @@ fn after_any_failure_a_reset_was_made_as_a_whole_or_not_at_all() {
     }
 }
 
-/// Goal: the context of a conversation of many sessions stays small. Method: sessions that each
-/// leave a deep summary; what lies between them must not keep these from being condensed.
+/// Goal: the context of a conversation of many sessions stays small. Method: each session leaves a
+/// deep summary; the items between these summaries must not prevent their condensation.
 #[test]
 fn a_conversation_of_many_sessions_fits_its_budget() {
     let mut host = host();
@@ -190,7 +190,7 @@ fn a_conversation_of_many_sessions_fits_its_budget() {
     assert!(follow, "{items:?}");
 }
 
-/// Goal: a session that is not written to costs a conversation that is no more than before.
+/// Goal: with patterns of sessions that are not stored, other conversations need no more reads.
 #[test]
 fn patterns_cost_a_warm_instance_no_read() {
     let config = r#"{"ignore_session_patterns":["agent:*:cron:**"]}"#;
@@ -206,8 +206,8 @@ fn patterns_cost_a_warm_instance_no_read() {
     }
 }
 
-/// Goal: of a family of more than 33 conversations those that came last are searched, and the
-/// answer says that it has more. Method: one more and one less than that, and the whole store.
+/// Goal: in a family of more than 33 conversations only the newest are searched, and the answer
+/// says that the family has more. Method: families above and below the bound, and the whole store.
 #[test]
 fn a_family_that_is_too_large_is_searched_in_part() {
     let mut host = Host::new(None, StoreMode::Plain).unwrap();
@@ -239,7 +239,7 @@ fn a_family_that_is_too_large_is_searched_in_part() {
     }
 }
 
-/// What a model is asked for the first leaf after the messages that `withdraw` leaves.
+/// Returns the prompt for the first leaf; with `withdraw`, a new session begins after message 6.
 fn prompt_of_first_leaf(withdraw: bool) -> String {
     let mut host = host();
     append(&mut host, 1, 6);

@@ -6,23 +6,27 @@
     clippy::unwrap_used,
     reason = "a panic in a test is its failure, and its numbers are small"
 )]
-//! Random lives of hosts that hand over their lists after every turn, as chat programs do.
+//! Random lives of hosts that append their whole list of messages after every turn, as chat
+//! programs do.
 //!
-//! A host says something, edits a question, has an answer made again, takes turns back, goes to an
-//! earlier branch, streams an answer in two parts, forgets what it saw, goes on with a copy of the
-//! conversation, and writes its messages otherwise each time. Some hosts give ids: one to each
-//! message, or the number of its place, which an edited message keeps. A tenth of the lives have
-//! two hosts on one conversation. After every call:
+//! The *line* is the stored messages with which a list is compared: all but those that were set
+//! aside and other forms of messages.
 //!
-//! - the context has every message of the list that was handed over, in order for a single host;
+//! A host says something, edits a question, regenerates an answer, undoes turns, goes to an
+//! earlier branch, streams an answer in two parts, loses its `seq_seen`, continues with a copy of
+//! the conversation, and writes its messages differently each time. Some hosts give ids: one to
+//! each message, or the number of its place, which an edited message keeps. A tenth of the lives
+//! have two hosts on one conversation. After every call:
+//!
+//! - the context has every message of the appended list, in order for a single host;
 //! - the context has every message that the other host still has;
 //! - every message is stored, once for each of its forms;
-//! - a single host that says what it saw has no message in the context that it left.
+//! - if a single host passes `seq_seen`, the context has no message that this host left.
 //!
-//! Half of the lives are compacted between the calls. There the context is the messages that its
-//! items lead to: with these, each message of the line once.
+//! Half of the lives are compacted between the calls. In these lives the items of the context are
+//! expanded to messages, which must be each message of the line exactly once.
 //!
-//! 1,000 lives run always; `LCM_SEEDS=100000` runs more, `LCM_SEED=123` one.
+//! Every run has 1,000 lives; `LCM_SEEDS=100000` runs more, `LCM_SEED=123` runs one.
 
 #[path = "line_lives/calls.rs"]
 mod calls;
@@ -43,10 +47,10 @@ use serde_json::{Value, json};
 const CHAT: &str = "c";
 const SEEDS: u64 = 1_000;
 const STEPS: u64 = 14;
-/// Words that a short message is made of; no other text has them.
+/// The short messages; no other text has these words.
 const SHORT: [&str; 3] = ["okay", "yes", "thanks"];
 
-/// What was said once.
+/// A message that was said, by kind.
 #[derive(Clone, Debug)]
 enum Said {
     System,
@@ -73,11 +77,11 @@ enum Ids {
     None,
     /// Each message has an id of its own.
     Own,
-    /// The place in the list: what is said instead of a message has its id.
+    /// The id is the place in the list, so a message that replaces another one has its id.
     Place,
 }
 
-/// How a list is written.
+/// The form in which a list is written.
 #[derive(Clone, Copy, Debug, Default)]
 struct Form {
     nulls: bool,
@@ -95,14 +99,14 @@ struct Form {
 
 #[derive(Clone, Debug, Default)]
 struct Host {
-    /// What the host has, by number.
+    /// The current messages of the host, by number.
     list: Vec<usize>,
-    /// Earlier lists that went another way.
+    /// Earlier lists that the host left.
     branches: Vec<Vec<usize>>,
     seq_seen: Option<u64>,
-    /// All that the host ever had.
+    /// Numbers of all messages that the host ever had.
     had: BTreeSet<usize>,
-    /// Hands over only the end of its list.
+    /// Number of messages at the end of the list that the host appends; `None`: the whole list.
     window: Option<usize>,
     passes_seen: bool,
 }
@@ -117,20 +121,20 @@ struct Life {
     /// Whether call ids are unique.
     has_ids: bool,
     ids: Ids,
-    /// Places of messages in the list, when they were first handed over, by number.
+    /// Place of each message in the list when the message was first appended, by number.
     places: BTreeMap<usize, usize>,
     has_clock: bool,
-    /// Texts under which a message was handed over, by number.
+    /// Texts with which each message was appended, by number.
     forms: BTreeMap<usize, BTreeSet<String>>,
     handed: BTreeSet<usize>,
-    /// Messages of which a list had the first half.
+    /// Numbers of messages of which a list once had only the first half.
     halved: BTreeSet<usize>,
     notices: Vec<String>,
-    /// Whether a notice said that the list may be no continuation.
+    /// Whether a notice said that the engine is not certain that the list continues the line.
     in_doubt: bool,
     /// Whether messages may be stored twice.
     may_double: bool,
-    /// The message with which the first list began.
+    /// Number of the first text of the first list.
     first: Option<usize>,
     log: Vec<String>,
     /// `None`: the life is not compacted.
@@ -153,9 +157,9 @@ impl Life {
         let has_ids = random.chance(500);
         let has_clock = random.chance(300);
         let ids = [Ids::None, Ids::None, Ids::Own, Ids::Place][random.between(0, 3) as usize];
-        // Two hosts count apart, so their places would be one id for two messages.
+        // Two hosts count separately, so two of their messages would have one id.
         let ids = if is_shared && ids == Ids::Place { Ids::Own } else { ids };
-        // An equal call, or an equal short text, at the same place would be the same message.
+        // Otherwise an equal call or short text at the same place would be the same message.
         let has_ids = has_ids || ids == Ids::Place;
         let mut life = Self {
             random,
@@ -199,7 +203,7 @@ impl Life {
         self.say(Said::Text { role, text, token })
     }
 
-    /// A turn: a question, polls, an answer.
+    /// Says the messages of a turn: a question, polls, an answer.
     fn say_turn(&mut self) -> Vec<usize> {
         let short = self.random.chance(150);
         let mut turn = vec![self.say_text("user", short)];
@@ -293,7 +297,7 @@ impl Life {
         place + 2 >= count
     }
 
-    /// What a message says in this form, for the count of its forms.
+    /// Returns the text of a message in a form, so that its different forms can be counted.
     fn form_text(&self, number: usize, form: Form, place: usize, count: usize) -> String {
         match &self.said[number] {
             Said::Text { role, text, .. }
@@ -345,11 +349,11 @@ impl Life {
         matches!(&self.said[number], Said::Text { token, .. } if !token.is_empty())
     }
 
-    /// Whether the newest question is handed over for the first time; a reminder that is added to
-    /// an old one is an edit.
+    /// Returns whether a reminder may be added: the newest question is appended for the first time.
+    /// A reminder that is added to an old question is an edit.
     fn may_remind(&self) -> bool {
         let [host] = &*self.hosts else { return false };
-        // A beginning with a form of its own needs two long texts before, to be known again.
+        // The engine recognises a changed form only after two long texts.
         let is_long = |number: &&usize| self.is_long(**number);
         let before = host.list.len().saturating_sub(2);
         if host.list[..before].iter().filter(is_long).count() < 2 {
@@ -370,7 +374,7 @@ impl Life {
         if let Some(window) = host.window
             && list.len() > window
         {
-            // The window overlaps what was handed over, and begins with no result.
+            // The window overlaps messages that were appended before; it begins with no result.
             let new = list.iter().position(|number| !self.handed.contains(number));
             let most = new.unwrap_or(list.len()).saturating_sub(6);
             let mut from = (list.len() - window).min(most);
@@ -378,7 +382,7 @@ impl Life {
                 from -= 1;
             }
             list = list[from..].to_vec();
-            // Without a long text, an overlap may be said again.
+            // Without a long text, an overlap cannot be distinguished from a repetition.
             let is_long = |number: &&usize| self.is_long(**number);
             let again = list.iter().filter(|number| self.handed.contains(number));
             self.may_double |= again.filter(is_long).count() == 0;
@@ -419,7 +423,7 @@ impl Life {
             false => self.append_list(dialect, &messages, seen)?,
         };
         self.log.push(format!("  {:?} seen {seq_seen}", self.notices));
-        // An edit of the first question leaves nothing in common.
+        // After an edit of the first question the list may share nothing with the line.
         let is_text = |number: &&usize| !matches!(self.said[**number], Said::System);
         let first = list.iter().find(is_text).copied();
         self.may_double |= host.window.is_none() && first != self.first.or(first);
@@ -446,14 +450,14 @@ impl Life {
             self.log.push(format!("STORED\n{stored}\nCONTEXT\n{context}"));
         }
         let count = |text: &str| context.matches(text).count();
-        // In order: each token behind the one before.
+        // In order means: each token comes after the token of the message before.
         let mut from = 0;
         let is_ordered = self.hosts.len() == 1 && !self.in_doubt && !self.may_double;
         let mut polls = 0;
         let mut shorts: BTreeMap<&str, usize> = BTreeMap::new();
         for number in list {
             match (&self.said[*number], self.token(*number)) {
-                // A stub of a result that was stored before, in a list that shares nothing.
+                // A stub of a stored result, in a list that shares nothing with the line.
                 (Said::Result { .. }, Some(token))
                     if (self.in_doubt || self.may_double) && !context.contains(token) => {}
                 (_, Some(token)) => {
@@ -484,7 +488,7 @@ impl Life {
             return Err(format!("{} of {polls} calls are in the context", count("\"status\"")));
         }
         if self.hosts.len() > 1 {
-            // Of two results under one counted id, a provider is shown one.
+            // If two results have one counted id, a context for a provider has only one of them.
             let context = self.read_context(Dialect::Lcm)?;
             self.check_foreign(which, &context)?;
         }
@@ -492,7 +496,7 @@ impl Life {
         self.check_left(which, list, &context)
     }
 
-    /// Reads the context: as assembled, or in a life with compaction the stored messages.
+    /// Reads the context: the assembled one, or in a life with compaction the expanded messages.
     fn read_context(&mut self, dialect: Dialect) -> Result<String, String> {
         if self.compaction.is_none() {
             return Ok(self.assemble_texts(dialect).join("\n"));
@@ -502,7 +506,7 @@ impl Life {
         Ok(seqs.iter().map(|seq| &*stored[*seq as usize - 1]).collect::<Vec<_>>().join("\n"))
     }
 
-    /// What another host has, and this host never had, is in the context.
+    /// Checks that the context has every message that another host has and this host never had.
     fn check_foreign(&self, which: usize, context: &str) -> Result<(), String> {
         if let Some(other) = self.hosts.get(1 - which.min(1)).filter(|_| self.hosts.len() > 1) {
             let is_foreign = |number: &&usize| {
@@ -519,7 +523,7 @@ impl Life {
         Ok(())
     }
 
-    /// Every message is stored, once for each of its forms.
+    /// Checks that every message is stored, once for each of its forms.
     fn check_stored(&mut self) -> Result<(), String> {
         let stored = self.read_stored().join("\n");
         for number in &self.handed {
@@ -530,9 +534,10 @@ impl Life {
             if found == 0 || lost.is_some() {
                 return Err(format!("{token} is not stored, or its form {lost:?}"));
             }
-            // Without `seq_seen` each branch is in doubt, and its question may have another form.
+            // Without `seq_seen` the engine cannot be certain of a branch, so it may store
+            // another form of the question.
             let is_unseen = self.in_doubt && !self.hosts.iter().all(|host| host.passes_seen);
-            // An answer that was left half and comes back whole takes its own place once more.
+            // An answer that was left half streamed and comes back whole is stored once more.
             let again = usize::from(self.halved.contains(number));
             if found > forms + again && !self.may_double && !is_unseen {
                 return Err(format!("{token} is stored {found} times, in {forms} forms"));
@@ -541,7 +546,7 @@ impl Life {
         Ok(())
     }
 
-    /// What the host left is not in the context.
+    /// Checks that the context has no message that the host left.
     fn check_left(&self, which: usize, list: &[usize], context: &str) -> Result<(), String> {
         let host = &self.hosts[which];
         let is_certain = !self.in_doubt && !self.may_double;
@@ -558,7 +563,7 @@ impl Life {
         Ok(())
     }
 
-    /// Keeps what the host has, before it goes another way.
+    /// Keeps the current list of the host as a branch, before the host leaves it.
     fn keep_branch(&mut self, which: usize) {
         let list = self.hosts[which].list.clone();
         self.hosts[which].branches.push(list);
@@ -586,7 +591,7 @@ impl Life {
                 let turn = self.say_turn();
                 self.hosts[which].list.extend(turn);
             }
-            // The last answer is made again.
+            // The last answer is regenerated.
             8 => {
                 self.keep_branch(which);
                 let list = &self.hosts[which].list;
@@ -607,7 +612,7 @@ impl Life {
                     self.hosts[which].list.extend(turn);
                 }
             }
-            // The host takes turns back, and says nothing new.
+            // The host undoes turns, and says nothing new.
             11 => {
                 self.keep_branch(which);
                 let list = &self.hosts[which].list;
@@ -659,7 +664,7 @@ impl Life {
             self.act(which);
             self.hand_over(which)?;
             if self.random.chance(150) {
-                // The same list again, written otherwise.
+                // The same list again, in another form.
                 self.hand_over(which)?;
             }
         }
@@ -680,7 +685,13 @@ fn lists_are_stored_once_and_live() {
     for seed in 1..=seeds {
         match Life::new(seed).lead_life() {
             Ok(of_life) => figures.add_figures(of_life),
-            Err(error) => failures.push((seed, error)),
+            Err(error) => {
+                eprintln!("seed {seed}: {}", error.lines().next().unwrap_or_default());
+                failures.push((seed, error));
+            }
+        }
+        if seed % 1_000 == 0 {
+            eprintln!("{seed} of {seeds} lives, {} failed", failures.len());
         }
     }
     let first = failures.iter().take(12).map(|(seed, error)| {

@@ -6,10 +6,13 @@
     clippy::unwrap_used,
     reason = "a panic in a test is its failure, and its numbers are small"
 )]
-//! Lists as hosts write them: the whole list is handed over after every turn, and its old messages
-//! are written otherwise each time.
+//! Lists as hosts write them: a host appends its whole list after every turn, and writes the old
+//! messages differently each time.
 //!
-//! Each message is stored once. What a list no longer has is set aside: stored, and in no context.
+//! Each message is stored once. Messages that a list no longer has are set aside: they stay stored
+//! and are in no context. The *line* is the stored messages with which a list is compared: all but
+//! those set aside and other forms of messages. A list is *in doubt* if the engine is not certain
+//! that it may set messages aside for it.
 
 #[path = "meaning/copies.rs"]
 mod copies;
@@ -48,7 +51,7 @@ fn chat_turn(turn: usize) -> Vec<Value> {
 /// Writes the message at `index` of a list of `count` messages, as it is handed over in a turn.
 type Form = fn(&mut Value, turn: usize, index: usize, count: usize);
 
-/// What hosts do to messages between two turns.
+/// Changes that hosts make to messages between two turns.
 const FORMS: [(&str, Form); 8] = [
     ("nulls of a dumped object", |message, turn, _, _| {
         if turn % 2 == 1 {
@@ -121,7 +124,7 @@ fn every_form_of_a_list_is_recognised() {
     }
 }
 
-/// A list in another dialect, whose messages begin elsewhere, is the same list.
+/// A list in another dialect, which divides its content into other messages, is the same list.
 #[test]
 fn a_list_in_another_dialect_is_recognised() {
     let mut host = Host::new();
@@ -180,8 +183,8 @@ fn borders_of_messages_do_not_count() {
     host.ensure_sound();
 }
 
-/// An edited question and a regenerated answer set aside what they replace; a list that goes back
-/// makes it live again, and nothing is stored twice.
+/// An edited question and a regenerated answer set aside the messages that they replace. A list
+/// that goes back restores these messages, and no message is stored twice.
 #[test]
 fn a_branch_sets_aside_and_comes_back() {
     let mut host = Host::new();
@@ -197,7 +200,7 @@ fn a_branch_sets_aside_and_comes_back() {
     edited.push(long_message("assistant", 7));
     assert_eq!(host.append(Dialect::OpenaiChat, &edited).ingested, 1);
     host.ensure_sound();
-    // The host goes back to what was set aside.
+    // The host goes back to messages that were set aside.
     let mut back = chat.clone();
     back.push(long_message("user", 8));
     let receipt = host.append(Dialect::OpenaiChat, &back);
@@ -211,7 +214,7 @@ fn a_branch_sets_aside_and_comes_back() {
     host.ensure_sound();
 }
 
-/// Messages that the caller did not see are never set aside, nor anything in doubt.
+/// Messages that the caller did not see are never set aside, and no list in doubt sets any aside.
 #[test]
 fn nothing_is_set_aside_in_doubt() {
     let mut host = Host::new();
@@ -238,7 +241,7 @@ fn nothing_is_set_aside_in_doubt() {
     assert_eq!(host.context_texts().len(), 4);
 }
 
-/// A list of one message is new, a longer list of old messages is not, and says so.
+/// A list of one message is new. A longer list of old messages is not, and a warning says so.
 #[test]
 fn short_lists_are_told_apart() {
     let mut host = Host::new();
@@ -257,7 +260,7 @@ fn short_lists_are_told_apart() {
     assert_eq!(host.append(Dialect::OpenaiChat, &again).ingested, 3);
 }
 
-/// Calls whose ids differ are different calls, in windows and in whole lists.
+/// Calls with different ids are different calls, in the end of a list and in whole lists.
 #[test]
 fn polls_are_never_taken_for_one() {
     let mut host = Host::new();
@@ -273,7 +276,7 @@ fn polls_are_never_taken_for_one() {
     assert_eq!(host.context_texts().len(), 24);
 }
 
-/// After mode `new`, a list that begins as the list before is the new one.
+/// After an append with mode `new`, a list that begins like the list before continues the new list.
 #[test]
 fn mode_new_begins_a_list_anew() {
     let mut host = Host::new();
@@ -297,7 +300,7 @@ fn mode_new_begins_a_list_anew() {
     let next = [chat[0].clone(), chat[1].clone(), long_message("user", 9)];
     let receipt = host.append(Dialect::OpenaiChat, &next);
     assert_eq!((receipt.ingested, &receipt.warnings[..]), (1, &[][..]));
-    // The whole of both lists is the longer match.
+    // A list with all messages of both lists matches both, because this is the longer match.
     let mut both = chat.clone();
     both.extend(next);
     both.push(long_message("assistant", 10));
@@ -307,7 +310,8 @@ fn mode_new_begins_a_list_anew() {
     host.ensure_sound();
 }
 
-/// What a list has comes back: from a third branch, by id, and if nothing may be set aside.
+/// Every message of a list comes back into the context: from a third branch, by its id, and also if
+/// no message may be set aside.
 #[test]
 fn what_a_list_has_is_never_hidden() {
     for with_ids in [false, true] {
@@ -332,7 +336,7 @@ fn what_a_list_has_is_never_hidden() {
         }
         for turn in 0..3 {
             for (place, list) in lists.iter().enumerate() {
-                // Every second return is made by a caller that does not say what it saw.
+                // Every second return is by a caller that does not pass `seq_seen`.
                 let seen = Some(host.seen).filter(|_| turn != 1);
                 host.warnings.clear();
                 let receipt = host.append_seen(Dialect::OpenaiChat, list, seen);
@@ -349,7 +353,7 @@ fn what_a_list_has_is_never_hidden() {
     }
 }
 
-/// A streamed answer that goes on replaces its first part, even for a caller that says nothing.
+/// A longer part of a streamed answer replaces the first part, even without `seq_seen`.
 #[test]
 fn a_streamed_answer_grows() {
     let mut host = Host::new();
@@ -365,7 +369,7 @@ fn a_streamed_answer_grows() {
     host.ensure_sound();
 }
 
-/// What others stored is not seen by a caller whose list does not have it.
+/// A caller did not see messages of others that are not in its list; its receipt says so.
 #[test]
 fn a_receipt_says_what_the_caller_saw() {
     let mut host = Host::new();
@@ -391,7 +395,7 @@ fn a_receipt_says_what_the_caller_saw() {
     host.ensure_sound();
 }
 
-/// A list that ended before the newest message is not remembered at a wrong place.
+/// The engine finds the right place of a list that ended before the newest message.
 #[test]
 fn a_list_that_goes_back_twice_is_known_again() {
     let mut host = Host::new();

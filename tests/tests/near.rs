@@ -3,8 +3,8 @@
     clippy::unwrap_used,
     reason = "a panic in a test is its failure, and its numbers are small"
 )]
-//! Vectors of messages and summaries, through the calls of a host: what is near is found by them,
-//! and only by whom it may be.
+//! Vectors of messages and summaries, through the calls of a host: a search finds near documents,
+//! and only those that the caller may read.
 
 use std::collections::BTreeSet;
 
@@ -30,7 +30,7 @@ fn ask(
     Ok(Json::of(answer.as_str().unwrap()))
 }
 
-/// A vector of an id: another one for each, none near another.
+/// Returns the vector of an id. The vectors of two ids are never near.
 fn vector(id: &str) -> String {
     let seed = id.bytes().fold(7, |seed: u64, byte| seed.wrapping_mul(131) + u64::from(byte));
     let mut random = Random::new(seed);
@@ -38,7 +38,7 @@ fn vector(id: &str) -> String {
     format!("[{}]", (0..DIMENSIONS).map(number).collect::<Vec<_>>().join(","))
 }
 
-/// A compacted conversation.
+/// Returns a host with a compacted conversation.
 fn host() -> Host {
     let config = Json::parse(
         r#"{"leaf_chunk_tokens_max":1000,"fresh_tail_messages_max":4,"condense_leaves_min":99}"#,
@@ -57,7 +57,7 @@ fn host() -> Host {
     host
 }
 
-/// Attaches a vector to all that a host is told of; returns the ids.
+/// Attaches a vector to every document that the engine lists without one; returns their ids.
 fn attach(host: &mut Host) -> Vec<String> {
     let (mut ids, mut vectors) = (Vec::new(), "{}".to_owned());
     loop {
@@ -117,9 +117,9 @@ fn every_document_is_found_by_its_vector() {
     }
 }
 
-/// Goal: with a grant for one summary nothing else is found by nearness, it is charged as it is
-/// counted, and a grant that is spent or revoked finds nothing. Method: the vectors of
-/// documents in and out of it.
+/// Goal: a search by vector with a grant for one summary finds only documents of the grant and
+/// charges their tokens; a spent or revoked grant finds nothing. Method: the vectors of documents
+/// inside and outside the grant.
 #[test]
 fn a_grant_ends_what_is_near() {
     let mut host = host();
@@ -168,8 +168,8 @@ fn a_grant_ends_what_is_near() {
     assert_eq!(refused.code, ErrorCode::Denied);
 }
 
-/// Goal: vectors of a model are not mixed with those of which none was named, and the error says
-/// what to do. Method: the first vectors name none, a query and a further vector name one.
+/// Goal: vectors that name a model are not mixed with vectors that name none, and the error says
+/// what to do. Method: the first vectors name no model; a query and a further vector name one.
 #[test]
 fn vectors_without_a_model_say_so() {
     let mut host = host();
@@ -190,8 +190,8 @@ fn vectors_without_a_model_say_so() {
     assert_eq!(found(&near(&mut host, ids[0], "", None).unwrap())[0], ids[0]);
 }
 
-/// Goal: of several conversations those count whose vectors fit, which is noted, once. Method: two
-/// of a family whose vectors have other dimensions.
+/// Goal: a search over several conversations uses only those with fitting vectors, and notes this
+/// once. Method: two conversations of a family, whose vectors have different dimensions.
 #[test]
 fn vectors_that_do_not_fit_are_noted() {
     let mut host = host();

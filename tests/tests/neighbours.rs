@@ -36,8 +36,8 @@ fn seqs(json: &Json, side: &str) -> Vec<u64> {
     json.list(side).iter().map(|one| one.number("seq")).collect()
 }
 
-/// Goal: every message that is found has the ones beside it, whatever else is found, in packs or
-/// sealed; none is asked for, none is there. Method: a conversation and what its numbers say.
+/// Goal: every hit has the messages beside it, for any other hits, in packs or sealed; a query for
+/// no neighbours gets none. Method: numbered messages; the numbers give the expected neighbours.
 #[test]
 fn every_message_that_is_found_has_those_beside_it() {
     let mut host = Host::new(None, StoreMode::Plain).unwrap();
@@ -80,8 +80,8 @@ fn every_message_that_is_found_has_those_beside_it() {
     }
 }
 
-/// Goal: what a grant does not cover is not shown beside what it covers, and what is shown is
-/// charged.
+/// Goal: messages that a grant does not cover are not shown as neighbours of a hit, and every shown
+/// neighbour is charged.
 #[test]
 fn neighbours_end_where_a_grant_does() {
     let config = Json::object([
@@ -127,8 +127,9 @@ fn neighbours_end_where_a_grant_does() {
     assert_eq!(answer.field("grant").unwrap().number("tokens"), u64::from(tokens));
 }
 
-/// Goal: an answer with neighbours is bounded, in bytes, in what is read for it, and in the tokens
-/// of the tool, which shows at least one match. Method: long messages of Chinese, which cost most.
+/// Goal: an answer with neighbours is bounded in its bytes, in the bytes read for it, and in the
+/// tokens of the tool, which shows at least one match. Method: long Chinese messages, which have
+/// the most tokens for their length.
 #[test]
 fn answers_with_neighbours_are_bounded() {
     let mut host = Host::new(None, StoreMode::Plain).unwrap();

@@ -5,13 +5,12 @@
     clippy::unwrap_used,
     reason = "a panic in a test is its failure, and its numbers are small"
 )]
-//! A whole transcript that was edited between two times it is taken in, as `lcm ingest FILE` does.
+//! A whole transcript that is ingested, edited, and ingested again, as `lcm ingest FILE` does.
 //!
-//! Whatever was done to it, all it holds is stored afterwards, as often as it holds it. What
-//! carries an id is stored once. One edit of a transcript of messages that differ adds exactly what
-//! is new.
+//! After any edit every message of the transcript is stored, as often as it occurs there. A message
+//! with an id is stored once. If all messages differ, an edit adds exactly the new messages.
 //!
-//! 2,000 transcripts run always; `LCM_SEEDS=100000` runs more, `LCM_SEED=123` one.
+//! Every run has 2,000 transcripts; `LCM_SEEDS=100000` runs more, `LCM_SEED=123` runs one.
 
 use std::{collections::BTreeMap, env};
 
@@ -25,10 +24,10 @@ use serde_json::{Value, json};
 
 const CHAT: &str = "c";
 const SEEDS: u64 = 2_000;
-/// More than twice as many as the head has hashes of.
+/// Largest number of messages: more than twice as many as the head has hashes of.
 const MESSAGES_MAX: u64 = 300;
 
-/// Which messages carry an id.
+/// The messages that have an id.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Ids {
     None,
@@ -37,7 +36,7 @@ enum Ids {
     Some,
 }
 
-/// What was done to a transcript.
+/// The kinds of edits of a transcript.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Edit {
     Insert,
@@ -87,7 +86,7 @@ impl Writer {
         (0..count).map(|_| self.message()).collect()
     }
 
-    /// Edits a transcript; how many messages are new, where that is certain.
+    /// Edits a transcript; returns the number of new messages, as far as it is certain.
     fn edit(&mut self, edit: Edit, file: &mut Vec<String>) -> u64 {
         let count = self.random.between(1, 4);
         let at = self.random.between(0, file.len() as u64 - 1) as usize;
@@ -134,7 +133,8 @@ struct Conversation {
 }
 
 impl Conversation {
-    /// Takes in a transcript; how many messages were stored, `None`: it was refused.
+    /// Ingests a transcript; returns the number of stored messages. `None`: `reconcile` refused the
+    /// transcript.
     fn ingest(&mut self, file: &[String]) -> Result<Option<u64>, String> {
         let mut entries = Vec::new();
         for batch in file.chunks(100) {
@@ -157,7 +157,7 @@ impl Conversation {
             let [from, to] =
                 ["index_first", "index_last"].map(|key| range[key].as_u64().unwrap() as usize);
             for batch in file[from..=to].chunks(100) {
-                // What the plan says of the line goes with the appends that carry it out.
+                // The plan's member `line` goes with the appends that carry out the plan.
                 let mut line = plan["line"].take();
                 plan["line"] = json!({"list_hash": line["list_hash"]});
                 if line["list_hash"].is_null() || !is_last || batch.len() < to + 1 - from {
@@ -198,7 +198,7 @@ fn counts(messages: &[String]) -> BTreeMap<String, u64> {
     counts
 }
 
-/// The same counts by what the messages say: an id that is added or left out changes no message.
+/// Returns the counts by content: an id that is added or left out does not make another message.
 fn counts_said(counts: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
     let mut said = BTreeMap::new();
     for (message, count) in counts {
@@ -209,7 +209,7 @@ fn counts_said(counts: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
     said
 }
 
-/// Nothing of a transcript is missing, and nothing with an id is there twice.
+/// Checks that no message of a transcript is missing, and none with an id is stored twice.
 fn all_there(file: &[String], stored: &BTreeMap<String, u64>, ids: Ids) -> Result<(), String> {
     let is_mixed = matches!(ids, Ids::OfUsers | Ids::Some);
     let said = |counts: &BTreeMap<String, u64>| match is_mixed {
@@ -258,7 +258,7 @@ fn run(seed: u64, figures: &mut Figures) -> Result<(), String> {
             return Err(format!("{what}: refused"));
         };
         all_there(&file, &conversation.counts(), ids).map_err(|why| format!("{what}: {why}"))?;
-        // What replaces the end, or is put near it, is a branch: what follows it is new.
+        // An edit at or near the end begins a branch, so the messages after it are new.
         let is_exact = match edit {
             Edit::Append | Edit::Delete | Edit::Cut => true,
             Edit::Insert | Edit::Replace | Edit::Repeat => ids != Ids::None,

@@ -4,17 +4,17 @@
     clippy::unwrap_used,
     reason = "a panic in a test is its failure, and its numbers are small"
 )]
-//! Facts planted among confusable ones are found again by an agent that asks in their words.
+//! An agent finds planted facts among similar facts, with questions in the words of the facts.
 //!
-//! Each fact stands beside near-duplicates: the same thing of another person, and another thing of
-//! the same person. All is compacted with the offline model until the summaries are at least six
-//! deep. The agent calls `lcm_grep` with the question as it would be typed and, where the answer
-//! does not have the value, once more as that answer suggests: with the name of the question in
-//! `+"..."`, and in messages alone. It never uses an id.
+//! Each fact is near similar ones: the same thing of another person, and another thing of the same
+//! person. The conversation is compacted with the offline model until the summaries are at least
+//! six levels deep. The agent calls `lcm_grep` with a typed question. If the answer does not have
+//! the value, the agent calls once more as that answer suggests: with the name of the question in
+//! `+"..."`, and in messages only. The agent never uses an id.
 //!
-//! Asserted is that every fact is recovered in at most two calls of at most 1,500 tokens each:
-//! `cargo test --release -p lcm-tests --test planted -- --nocapture` prints the table of 1,000
-//! facts, with `LCM_FACTS=10000` that of 10,000.
+//! The test asserts that every fact is found in at most two calls, each with an answer of at most
+//! 1,500 tokens: `cargo test --release -p lcm-tests --test planted -- --nocapture` prints the table
+//! of 1,000 facts, with `LCM_FACTS=10000` that of 10,000.
 
 #[path = "planted/facts.rs"]
 mod facts;
@@ -35,11 +35,11 @@ use lcm_text::{
 };
 use workload::{CONVERSATION, NOW_MS};
 
-/// Facts unless `LCM_FACTS` says otherwise.
+/// Number of facts without `LCM_FACTS`.
 const FACTS: usize = 1_000;
-/// How deep the summaries are at least.
+/// Smallest depth of the deepest summaries.
 const DEPTH_MIN: u64 = 6;
-/// Tokens of an answer at most, and calls for a fact.
+/// Largest number of tokens of an answer; `CALLS_MAX`: of calls for a fact.
 const ANSWER_TOKENS_MAX: u32 = 1_500;
 const CALLS_MAX: usize = 2;
 /// Tokens of the context: so few that nearly everything is under summaries.
@@ -50,13 +50,13 @@ const CONFIG: &str = r#"{"leaf_chunk_tokens_max":400,"leaf_tokens_target":96,
     "condense_min_hard":2,"sweep_depth_max":-1,"sweep_passes_max":4096,
     "summary_prefix_tokens_target":512,"fresh_tail_messages_max":8}"#;
 
-/// What one question took.
+/// Calls and tokens of one question.
 #[derive(Default)]
 struct Taken {
     calls: usize,
     tokens_max: u32,
     recovered: bool,
-    /// What the first answer was, where it did not have the value.
+    /// The first answer, if it did not have the value.
     answer: String,
 }
 
@@ -100,7 +100,7 @@ impl Agent {
     }
 }
 
-/// The question as an answer that was cut suggests to ask again: the name in it must stand so.
+/// Returns the question in the form that a truncated answer suggests: its name must occur exactly.
 fn narrowed(question: &str) -> String {
     let is_name = |word: &&str| word.starts_with(|c: char| c.is_uppercase());
     let words: Vec<&str> = question.split(' ').skip(1).collect();

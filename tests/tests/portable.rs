@@ -4,8 +4,8 @@
     clippy::unwrap_used,
     reason = "a panic in a test is its failure, and its numbers are small"
 )]
-//! Exports taken in again: into an empty store, over an older copy, over itself; cut short,
-//! altered, and with a store that fails at every operation.
+//! Imports of exports: into an empty store, over an older copy, over the exported store itself; of
+//! truncated and altered exports, and with a store that fails at every operation.
 
 use lcm_core::{Error, ErrorCode};
 use lcm_testing::{
@@ -18,9 +18,9 @@ use lcm_testing::{
 
 /// Bytes of one piece of a staged text.
 const PIECE_BYTES: usize = 150_000;
-/// Lines of one call.
+/// Largest number of lines of one call.
 const LINES_MAX: usize = 128;
-/// Calls of one import; more are an import without end.
+/// Largest number of calls of one import, so that an endless import fails.
 const CALLS_MAX: usize = 20_000;
 
 fn host() -> Host {
@@ -46,7 +46,7 @@ fn append(host: &mut Host, turns: u64, seed: u64) {
     }
 }
 
-/// A message of over half a megabyte, whose text JSON doubles in places.
+/// Appends a message of over half a megabyte, whose text has many escapes in JSON.
 fn append_large(host: &mut Host, letter: &str) {
     let said = format!("{letter} \\\"quoted\\\" gr\u{fc}n ").repeat(30_000);
     let text = format!(r#"{{"role":"user","content":"{said}"}}"#);
@@ -70,7 +70,7 @@ fn compact(host: &mut Host, budget: u64) {
     drive(host, &args, Answers::Offline).unwrap().unwrap();
 }
 
-/// Messages of every size, summaries of two depths, a context of both.
+/// Returns a host with messages of every size, summaries of two depths, and a context of both.
 fn filled() -> Host {
     let mut host = host();
     append(&mut host, 60, 3);
@@ -122,7 +122,7 @@ fn export(host: &mut Host, conversation: &str, bytes_max: u64) -> Vec<String> {
     }
 }
 
-/// Hands the lines over as a host does, and reports the last answer.
+/// Imports the lines as a host does, and returns the last answer.
 fn import(host: &mut Host, lines: &[String]) -> Result<Json, Error> {
     let mut at = 0;
     let mut cursor = Json::Null;
@@ -159,7 +159,7 @@ fn check(host: &mut Host, conversation: &str) {
     assert_eq!(field(&report, "ok"), Json::Bool(true), "{report}");
 }
 
-/// What of a summary's description belongs to no store.
+/// Returns the descriptions of all summaries, which must be equal in every copy of the store.
 fn summaries(host: &mut Host) -> Json {
     let listing = r#"{"kind":"summaries","conversation":"c"}"#;
     let items = field(&answer(host, "admin.listing", &Json::of(listing)).unwrap(), "items");
@@ -262,7 +262,7 @@ fn other_messages_and_other_summaries_are_refused_and_nothing_is_written() {
     refused(import(&mut shorter, &lines), ErrorCode::Exists, "holds other messages");
     assert_eq!(shorter.store.digest(), before);
 
-    // The same leaves, condensed in other words.
+    // The same leaves, condensed to a summary with other words.
     let scripted = |host: &mut Host, words: &str| {
         let completions = [
             r#"{"text":{"$repeat":{"text":"the call failed, an error; ","count":40}},"purpose":"leaf","times":0}"#
@@ -358,7 +358,7 @@ fn all_conversations_go_together() {
     let mut original = filled();
     append_to(&mut original, "second", vec![r#"{"role":"user","content":"hello"}"#.into()]);
     append_to(&mut original, "third", vec![r#"{"role":"user","content":"bye"}"#.into()]);
-    // A conversation of which nothing but a piece of a text was staged.
+    // A conversation with nothing but one staged piece of a text.
     let upload = lcm_testing::digest::text_sha256("text");
     let args = [
         ("conversation", "none".into()),
@@ -379,7 +379,7 @@ fn all_conversations_go_together() {
     import(&mut copy, &lines).unwrap();
     assert_eq!(copy.store.digest(), before);
 
-    // What one of them refuses keeps all of them out.
+    // If one conversation is refused, none is imported.
     let mut other = host();
     append_to(&mut other, "third", vec![r#"{"role":"user","content":"something else"}"#.into()]);
     let before = other.store.digest();

@@ -4,22 +4,23 @@
     clippy::unwrap_used,
     reason = "a panic in a test is its failure"
 )]
-//! What the ledger says of a long conversation, and what the advice of the planner is worth.
+//! Checks the ledger of a long conversation, and the value of the advice of the planner.
 //!
-//! A conversation of 500 turns is lived as a host does: a turn is appended, compacted when it is
-//! time, a prompt is assembled and sent to a provider whose cache keeps exact prefixes for five
-//! minutes. Every seventh turn comes after an hour.
+//! The test makes 500 turns of a conversation as a host does: it appends a turn, compacts when this
+//! is due, assembles a prompt and sends it to a simulated provider, whose cache keeps exact
+//! prefixes for five minutes. Every seventh turn comes after an hour.
 //!
-//! - *Ledger*: after every turn the tokens of all messages, less what the ledger explains, are the
-//!   tokens of the stored context, counted anew item by item; the sums over all passes are its own.
-//! - *Regret*: every 20 turns the conversation is forked in memory and led on for 60 turns both
-//!   ways, compacted now or only when it must be. The regret of an advice is what the advised way
-//!   cost more than the cheaper one, in hindsight. Beside that stand the bills of whole lives: of
-//!   a host that follows the advice, of the threshold alone, and of the best fixed threshold in
-//!   hindsight.
+//! - *Ledger*: after every turn, the tokens of all messages minus the savings in the ledger are the
+//!   tokens of the stored context, which the test counts item by item. The sums of the ledger are
+//!   those over all passes.
+//! - *Regret*: every 20 turns the conversation is copied in memory. One copy is compacted now, the
+//!   other only when it must be, and both continue for 60 turns. The regret of an advice is the
+//!   cost of the advised copy minus the cost of the cheaper copy. The table also has the bills of
+//!   whole conversations: of a host that follows the advice, of a host with the default threshold,
+//!   and of the fixed threshold that was cheapest.
 //!
-//! `LCM_DATA=FOLDER cargo test --release -p lcm-tests --test price -- --nocapture` takes real
-//! conversations; without `LCM_DATA` it takes some that are made here.
+//! `LCM_DATA=FOLDER cargo test --release -p lcm-tests --test price -- --nocapture` uses real
+//! conversations; without `LCM_DATA` the test uses generated ones.
 
 #[path = "retention/bill.rs"]
 mod bill;
@@ -34,12 +35,12 @@ mod sets;
 
 use life::{Host, Life};
 
-/// Turns of a life.
+/// Number of turns of a conversation.
 const TURNS: usize = 500;
-/// Turns between two forks, and how long each is led on.
+/// Turns between two forks; `FORK_TURNS`: turns of each fork.
 const FORK_EVERY: usize = 20;
 const FORK_TURNS: usize = 60;
-/// Thresholds that are tried in hindsight, in thousandths of the budget.
+/// Fixed thresholds that are compared, in thousandths of the budget.
 const THRESHOLDS: [u32; 7] = [450, 525, 600, 675, 750, 825, 900];
 
 fn sets() -> Vec<sets::Set> {
@@ -61,7 +62,7 @@ fn the_ledger_explains_every_token_of_500_turns() {
     }
 }
 
-/// What the forks of one set came to.
+/// Results of the forks of one set.
 #[derive(Default)]
 struct Forks {
     count: usize,
@@ -140,8 +141,9 @@ fn the_advice_costs_little_more_than_the_best_decision_in_hindsight() {
     assert!(regrets <= wrongs * REGRET_MAX_OF_ALL, "{regrets} of {wrongs}");
 }
 
-/// What following the advice may cost more than deciding in hindsight, as a share of what deciding
-/// wrongly each time costs: over all forks of a set, and over all sets, where a coin has half.
-/// Measured: .18 to .57 and .31 to .39; the most where one fork of 22 decides.
+/// Largest regret of following the advice, as a share of the regret of always deciding wrongly:
+/// over all forks of a set, and (`REGRET_MAX_OF_ALL`) over all sets. Random decisions have a share
+/// of .5. Measured: .18 to .57 for a set and .31 to .39 for all; the largest share is of a set in
+/// which one fork of 22 decides.
 const REGRET_MAX: f64 = 0.67;
 const REGRET_MAX_OF_ALL: f64 = 0.45;

@@ -4,23 +4,24 @@
     clippy::unwrap_used,
     reason = "a panic in a test is its failure"
 )]
-//! Compaction with a model that fails in every way, and comes back.
+//! Compaction with a model that fails in every way, and later works again.
 //!
-//! A life has turns, `maintain`, `compact`, `resummarize` and sessions over a conversation. Its
-//! model refuses the key, limits the rate, breaks, times out, has no room for the prompt, refuses,
-//! says nothing, or is cut off, for some calls in a row; or the offline summariser stands in.
-//! At the end the model works. Then `maintain`, called until it owes nothing, leaves no provisional
-//! summary; a turn asked a broken model at most once per pause; and all invariants hold throughout.
+//! A life is a random sequence of turns, `maintain`, `compact`, `resummarize` and new sessions of a
+//! conversation. For some calls in a row its model refuses the key, limits the rate, breaks, times
+//! out, has no room for the prompt, refuses, gives an empty answer, or is cut off; or the offline
+//! summariser takes its place. At the end the model works. Then `maintain` is called until no work
+//! is left, and no provisional summary may remain. A turn may ask a broken model at most once per
+//! pause, and all invariants must be true at all times.
 //!
-//! `LCM_LIVES=2000 cargo test --release -p lcm-tests --test provisional` tries more, and
-//! `LCM_SEED=N ... -- --nocapture` one life.
+//! `LCM_LIVES=2000 cargo test --release -p lcm-tests --test provisional` runs more lives, and
+//! `LCM_SEED=N ... -- --nocapture` one.
 
 #[path = "provisional/life.rs"]
 mod life;
 
 use life::Figures;
 
-/// Lives of an ordinary run.
+/// Number of lives without `LCM_LIVES`.
 const LIVES: u64 = 120;
 
 fn number(name: &str) -> Option<u64> {

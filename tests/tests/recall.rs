@@ -5,23 +5,24 @@
     clippy::unwrap_used,
     reason = "a panic in a test is its failure, and its numbers are small"
 )]
-//! How much of the evidence for a question, as a person types it, stands in the first ten hits.
+//! Measures which share of the evidence for a typed question is in the first ten hits (recall).
 //!
-//! The questions are those of `tests/fixtures/recall`, whose `README.md` says how they are written
-//! and which half may be looked at. Asked is what `lcm grep` answers by full text and relevance,
-//! and beside it a plain BM25 that is written here.
+//! The questions are in `tests/fixtures/recall`; the `README.md` there says how they are written
+//! and which half may be read while a ranking is tuned. Each question is a search by full text and
+//! relevance as in `lcm grep`; the result is compared with a plain BM25 in this folder.
 //!
 //! Every run checks that the set is sound; the table is printed by
 //! `cargo test --release -p lcm-tests --test recall -- --nocapture table`.
-//! With `LCM_RECALL_MISSES=1` it is followed by what the engine missed of the half `tune`, and with
-//! `LCM_RECALL_DUMP=FOLDER` the composed conversations and their questions are written there.
+//! With `LCM_RECALL_MISSES=1` the evidence of the half `tune` that the engine missed follows the
+//! table. With `LCM_RECALL_DUMP=FOLDER` the test writes the composed conversations and their
+//! questions to that folder.
 //!
-//! Labelled conversations of others, in the form of LoCoMo or LongMemEval, are measured by
+//! Labelled conversations of others, in the format of LoCoMo or LongMemEval, are measured by
 //! `LCM_LABELLED=FILE cargo test --release -p lcm-tests --test recall -- --nocapture others`.
 //!
-//! Asserted is that the engine is on no kind of conversation worse than BM25, and on average over
-//! the kinds clearly better, in both halves. With `LCM_RECALL_HALF=tune` only that half is printed
-//! and asserted: while a ranking is tuned, nobody looks at the other.
+//! The test asserts for both halves that the engine is worse than BM25 on no kind of conversation,
+//! and clearly better on average over the kinds. With `LCM_RECALL_HALF=tune` it prints and checks
+//! only that half, so that nobody sees the other half while a ranking is tuned.
 
 #[path = "recall/bm25.rs"]
 mod bm25;
@@ -39,7 +40,7 @@ mod world;
 use compose::Message;
 use world::World;
 
-/// A world and the conversation that is composed of it.
+/// A world (the hand-written parts of a conversation) and the conversation composed from it.
 struct Conversation {
     world: World,
     messages: Vec<Message>,
@@ -84,7 +85,7 @@ fn table() {
     if let Some(folder) = std::env::var_os("LCM_RECALL_DUMP") {
         measure::dump(&conversations, folder.as_ref());
     }
-    // What is asserted is that the set measures something, not how good the engine is.
+    // These assertions are about the set: it must measure something. They do not rate the engine.
     let all: Vec<_> = measured.iter().collect();
     assert!(measure::mean(&all, |figures| figures.engine_within) > 0.2, "grep finds nothing");
     let mut findings = measure::spread(&measured);
@@ -94,7 +95,8 @@ fn table() {
     assert!(findings.is_empty(), "{} findings:\n{}", findings.len(), findings.join("\n"));
 }
 
-/// Also of what is invented for the test, so that the command is known to work.
+/// Measures the labelled conversations of others; without `LCM_LABELLED`, small invented ones, so
+/// that the command is tested.
 #[test]
 fn others() {
     let fixtures = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/labelled");

@@ -3,7 +3,7 @@
     clippy::indexing_slicing,
     reason = "a panic in a test is its failure"
 )]
-//! Calls of unknown outcome that are repeated: nothing is stored twice, nothing is left out.
+//! Repeated calls with unknown outcome: no message is stored twice, and none is left out.
 
 use lcm_core::Engine;
 use lcm_testing::ModelStore;
@@ -45,14 +45,15 @@ fn said(text: &str) -> String {
     serde_json::json!({"role": "user", "content": text}).to_string()
 }
 
-/// What a receipt says of the messages: stored, skipped, and the revision.
+/// Returns the numbers of stored and skipped messages, and the revision, from a receipt.
 fn taken(receipt: &Receipt) -> (u32, u32, u64) {
     (receipt.ingested, receipt.skipped, receipt.revision)
 }
 
-/// Goal: a host that relies on a revision may repeat its batch after an unknown outcome, and
-/// learns whether it landed. Method: in both modes a batch that landed, one that landed before
-/// others wrote, and one that did not land while others wrote; texts too short to be recognised.
+/// Goal: a host that names a revision may repeat its batch after an unknown outcome, and learns
+/// whether the batch was stored. Method: in both modes a batch that was stored, one that was stored
+/// before others wrote, and one that was not stored while others wrote. The texts are too short to
+/// be recognised.
 #[test]
 fn a_repeated_batch_is_recognised_before_its_revision_is_compared() {
     for mode in [AppendMode::New, AppendMode::Transcript] {
@@ -70,7 +71,7 @@ fn a_repeated_batch_is_recognised_before_its_revision_is_compared() {
         chat.append(&other, AppendMode::New, "{}", NOW + 2).unwrap();
         assert_eq!(taken(&chat.append(&batch, mode, repeat, NOW + 1).unwrap()), (0, 2, 3));
 
-        // Said at another time it is another batch, and the conversation moved on.
+        // At another time it is another batch, and its revision is no longer the newest.
         assert_eq!(chat.append(&batch, mode, repeat, NOW + 3).unwrap_err(), ErrorCode::Conflict);
         let repeat = r#"{"revision":3,"repeat":true}"#;
         assert_eq!(taken(&chat.append(&batch, mode, repeat, NOW + 3).unwrap()), (2, 0, 4));
@@ -89,8 +90,8 @@ fn a_batch_that_is_no_repetition_is_a_conflict_at_another_revision() {
     }
 }
 
-/// Goal: equal batches that rely on different revisions are no repetition of each other. Method:
-/// the second of two equal ones did not land when it is repeated under the same time.
+/// Goal: equal batches that name different revisions are no repetition of each other. Method: of
+/// two equal batches, the second was not stored, and is repeated with the same time.
 #[test]
 fn equal_batches_at_two_revisions_are_two() {
     let mut chat = Chat::new();
@@ -103,16 +104,16 @@ fn equal_batches_at_two_revisions_are_two() {
     assert_eq!(taken(&chat.append(&batch, new, &at(0), NOW).unwrap()), (0, 2, 2));
 }
 
-/// A list that a host hands over in calls of some size, under a name.
+/// A named list that a host appends in several calls.
 struct List<'a> {
     name: &'a str,
     texts: &'a [String],
-    /// Messages of a call.
+    /// Largest number of messages of a call.
     cut: usize,
 }
 
 impl List<'_> {
-    /// The call of this place in it; returns how many messages it consumed.
+    /// Appends the part from index `from`; returns the numbers of stored and consumed messages.
     fn call(&self, chat: &mut Chat, from: usize, repeat: bool) -> (u32, u32) {
         let List { name, texts, cut } = self;
         let part = &texts[from..texts.len().min(from + cut)];
@@ -124,7 +125,7 @@ impl List<'_> {
         (ingested, skipped)
     }
 
-    /// Its calls from a place on, as many as are said; returns how many messages were stored.
+    /// Makes `calls` calls from index `from` on; returns how many messages were stored.
     fn hand_over(&self, chat: &mut Chat, from: usize, calls: usize, repeat: bool) -> u32 {
         let places = (from..self.texts.len()).step_by(self.cut).take(calls);
         places.map(|from| self.call(chat, from, repeat).0).sum()
@@ -135,9 +136,9 @@ fn equal(count: usize) -> Vec<String> {
     vec![said("ok"); count]
 }
 
-/// Goal: however long a list is, however equal its messages are and wherever the repetition cuts
-/// it, each message is stored once. Method: lists whose calls stop at every place, after which the
-/// whole is repeated in calls of another size under the same time.
+/// Goal: each message of a list is stored once, for any length, for equal messages, and if the
+/// repetition has calls of another size. Method: the calls of a list stop at every place; then the
+/// whole list is repeated with the same time in calls of another size.
 #[test]
 fn a_list_that_is_repeated_as_a_whole_is_stored_once() {
     let different: Vec<String> = (0..90).map(|number| said(&format!("no {number}"))).collect();
@@ -154,8 +155,8 @@ fn a_list_that_is_repeated_as_a_whole_is_stored_once() {
     }
 }
 
-/// Goal: two lists that are written in turns, and single messages between, do not disturb each
-/// other, and an equal list of another name is another list.
+/// Goal: two lists whose calls alternate, with single messages between, do not affect each other.
+/// An equal list with another name is another list.
 #[test]
 fn lists_that_are_written_in_turns_are_each_stored_once() {
     let texts = equal(100);
@@ -172,8 +173,8 @@ fn lists_that_are_written_in_turns_are_each_stored_once() {
     assert_eq!(b.hand_over(&mut chat, 0, usize::MAX, true), 40);
 }
 
-/// Goal: only `repeat` skips. Method: a list begun anew under its old name, twice at a time, is
-/// stored as often as it is handed over.
+/// Goal: messages are skipped only with `repeat`. Method: a list is appended again under its old
+/// name without `repeat`, and is stored each time.
 #[test]
 fn a_list_that_is_not_said_to_be_repeated_is_stored_again() {
     let texts = equal(30);
@@ -184,8 +185,8 @@ fn a_list_that_is_not_said_to_be_repeated_is_stored_again() {
     }
 }
 
-/// Goal: in doubt a message is stored. Method: a list that is none of the last 8 any more, and one
-/// whose mark says less than was handed over.
+/// Goal: a message is stored unless the engine knows that it is stored already. Method: a list that
+/// is not among the last 8 lists, and one whose record counts fewer messages than were appended.
 #[test]
 fn what_a_list_is_not_known_to_hold_is_stored() {
     let texts = equal(30);
@@ -201,7 +202,7 @@ fn what_a_list_is_not_known_to_hold_is_stored() {
     assert_eq!(long.call(&mut chat, 10, true), (10, 10));
 }
 
-/// Goal: a list is of mode `new`, has a name, and a place only with it.
+/// Goal: a list needs the mode `new` and a name; a place in a list needs a list.
 #[test]
 fn a_list_that_is_none_is_refused() {
     let long = "x".repeat(513);
@@ -222,7 +223,7 @@ fn a_list_that_is_none_is_refused() {
     assert_eq!(refusal.unwrap_err(), ErrorCode::LimitExceeded);
 }
 
-/// Goal: a call of a list that was consumed in part stands on the revision that its rest needs.
+/// Goal: if a part of a call was stored before, the rest is stored relative to the right revision.
 #[test]
 fn a_part_that_is_new_relies_on_its_revision() {
     let texts = equal(20);

@@ -4,24 +4,24 @@
     clippy::unwrap_used,
     reason = "a panic in a test is its failure, and its numbers are small"
 )]
-//! How much of what an agent sends stands already in its provider's prompt cache.
+//! Measures how much of an agent's prompts is already in the prompt cache of its provider.
 //!
-//! A conversation is lived for 2,000 turns with a budget of 64,000 tokens: before every message of
-//! the assistant the stored context is compacted when it is time, assembled and sent. A provider
-//! keeps exact prefixes, in blocks of 1,024 tokens, for five minutes or for an hour. Counted is how
-//! many tokens of all prompts are in the byte-equal beginning of the prompt before, turns on which
-//! compaction ran included, and what the prompts and the summaries cost. Beside it stand a window
-//! of the newest messages, the full history, and an engine that compacts after every turn.
+//! The test makes 2,000 turns with a budget of 64,000 tokens: before every message of the assistant
+//! the stored context is compacted if this is due, assembled and sent. The simulated provider keeps
+//! exact prefixes, in blocks of 1,024 tokens, for five minutes or for an hour. The test counts the
+//! tokens of all prompts that are in the byte-equal beginning of the prompt before, also in turns
+//! with compaction, and the costs of the prompts and the summaries. The table also has a window of
+//! the newest messages, the full history, and an engine that compacts after every turn.
 //!
-//! `LCM_DATA=FOLDER cargo test --release -p lcm-tests --test replay -- --nocapture` takes a month
-//! of real chats, too, which has 1,559 turns. Asserted is a share of at least .97 where a share of
-//! .97 can be had, and that nothing else costs less. `LCM_REPLAY_CONFIG` has another configuration
-//! than the default one, of which no share is asserted. "At most" is what would be in the prompt
-//! before if nothing of it ever changed: what is new in each prompt, and its last block, never are.
+//! `LCM_DATA=FOLDER cargo test --release -p lcm-tests --test replay -- --nocapture` also uses a
+//! month of real chats, which has 1,559 turns. The test asserts a share of at least .97 where such
+//! a share is possible, and that no other host costs less. `LCM_REPLAY_CONFIG` sets another
+//! configuration, for which no share is asserted. The column "at most" has the share if nothing in
+//! a prompt ever changed: the new part and the last block of a prompt are never in the cache.
 //!
-//! A token is four bytes of what is sent. The engine sends the dialect `anthropic`, by a budget of
-//! its own estimate; window and history send the dialect `lcm`. How much longer the same messages
-//! are in the one than in the other is printed.
+//! A token is four bytes of the sent text. The engine sends the dialect `anthropic` and keeps the
+//! budget by its own estimate; window and history send the dialect `lcm`. The test prints how much
+//! longer the same messages are in one dialect than in the other.
 
 #[path = "retention/bill.rs"]
 #[expect(dead_code, reason = "forks and pauses are of the other tests")]

@@ -5,15 +5,16 @@
     clippy::unwrap_used,
     reason = "a panic in a test is its failure"
 )]
-//! What is still in the context after many turns, and what the prompts of these turns cost.
+//! Measures what a context keeps after many turns, and the costs of the prompts of these turns.
 //!
-//! A conversation is lived turn by turn, as a host does: a turn is appended, compaction is done
-//! when it is due (with the summariser that needs no model), a context is assembled. After 10, 30,
-//! 50 and 100 turns it is counted how many rare identifiers (those that occurred in one message so
-//! far) stand in it literally, beside the newest messages of as many tokens, and beside those that
-//! fill the whole budget. The bill is that of a provider whose cache keeps exact prefixes.
+//! The test makes turns as a host does: it appends a turn, compacts if this is due (with the
+//! offline summariser, which needs no model), and assembles a context. After 10, 30, 50 and 100
+//! turns it counts the rare identifiers (those that occurred in only one message so far) that are
+//! literally in the context. It compares this with the newest messages of as many tokens, and with
+//! the newest messages that fill the whole budget. The bill is that of a provider whose cache keeps
+//! exact prefixes.
 //!
-//! This runs over transcripts made here, or with `LCM_DATA=FOLDER` over real ones:
+//! The transcripts are generated, or with `LCM_DATA=FOLDER` real ones:
 //! `LCM_DATA=FOLDER cargo test --release -p lcm-tests --test retention -- --nocapture`
 
 #[path = "retention/bill.rs"]
@@ -37,11 +38,13 @@ use life::{DEFAULT, Life, OTHERS, Policy, QUARTERS, WINDOWS};
 use sets::Set;
 use table::Row;
 
-/// Names the folder of real conversations.
+/// Name of the environment variable with the folder of real conversations.
 const DATA: &str = "LCM_DATA";
-/// How much less than the newest messages that fill the budget a context may keep.
+/// Largest difference by which a context may keep a smaller share than the newest messages that
+/// fill the budget.
 const LESS_MAX: f64 = 0.02;
-/// Least shares of real conversations after 30, 50 and 100 turns with leaves of a quarter.
+/// Smallest shares kept of real conversations after 30, 50 and 100 turns, with leaves of a quarter
+/// of a chunk.
 const FLOORS: [(&str, [f64; 3]); 2] = [("aider", [0.76, 0.75, 0.60]), ("tau", [0.92, 0.76, 0.70])];
 
 fn measure(set: &Set, policy: &Policy) -> Vec<Row> {

@@ -4,8 +4,8 @@
     clippy::unwrap_used,
     reason = "a panic in a test is its failure, and its numbers are small"
 )]
-//! Sealed packs: the same messages, byte for byte, whatever the batches were, wherever a commit
-//! fails, whoever else writes, and whatever became of the bytes.
+//! Sealed packs return the same messages, byte for byte: for any batches, after a failed commit at
+//! any place, and with other writers. Damaged packs are reported.
 
 use lcm_core::ErrorCode;
 use lcm_testing::{
@@ -15,11 +15,11 @@ use lcm_testing::{
     vector_runner::{Answers, drive},
 };
 
-/// Small summaries of small chunks, and a short tail.
+/// A configuration with small chunks and a short fresh tail.
 const CONFIG: &str = r#"{"fresh_tail_messages_max":8,"leaf_chunk_tokens_max":4000}"#;
 const BUDGET: u64 = 6_000;
 
-/// Messages that deflate well or badly, with ids, of about `bytes` bytes each.
+/// Returns messages with ids, of about `bytes` bytes each; some compress well and some badly.
 fn texts(count: u64, bytes: u64) -> Vec<String> {
     let mut random = Random::new(count + bytes);
     let message = |seq: u64| {
@@ -52,7 +52,7 @@ fn filled(texts: &[String], batch: usize, mode: StoreMode) -> Host {
     host
 }
 
-/// Keys of one kind.
+/// Returns the keys of one kind of records.
 fn keys(host: &Host, kind: char) -> Vec<String> {
     let kind = format!("/{kind}");
     let of_kind = |key: &&String| key.get(22..24) == Some(&kind);
@@ -85,7 +85,7 @@ fn check(host: &mut Host, place: &str) {
     invariants::the_store_checks_out(host, "c").unwrap_or_else(|why| panic!("{place}: {why}"));
 }
 
-/// Everything that a sealed history must still do.
+/// Checks everything that a sealed history must still do.
 fn assert_kept(host: &mut Host, texts: &[String], place: &str) {
     let count = texts.len() as u64;
     check(host, place);
@@ -111,7 +111,7 @@ fn assert_kept(host: &mut Host, texts: &[String], place: &str) {
     assert_eq!(packs, sum.into(), "{place}: {metrics}");
 }
 
-/// Bytes of keys and values of one kind.
+/// Returns the bytes of keys and values of one kind of records.
 fn bytes(host: &Host, kind: char) -> u64 {
     let size = |key: &String| (key.len() + host.store.entries()[key].len()) as u64;
     keys(host, kind).iter().map(size).sum()
@@ -159,8 +159,8 @@ fn sealing_while_the_history_grows() {
     assert!(digests.windows(2).all(|pair| pair[0] == pair[1]), "{digests:?}");
 }
 
-/// Goal: neither huge messages nor thousands of tiny ones pass a bound. Method: texts of every size
-/// from a few bytes to over a chunk; the store counts what a call moves by itself.
+/// Goal: neither huge messages nor thousands of tiny ones exceed a bound. Method: texts of every
+/// size from a few bytes to over a chunk; the test store itself checks the bounds of each call.
 #[test]
 fn sealing_of_huge_and_tiny_texts() {
     let mut all = texts(3_000, 4);
@@ -187,7 +187,7 @@ fn sealing_of_huge_and_tiny_texts() {
     assert!(keys(&host, 'z').len() > 12);
 }
 
-/// The store before an apply that seals, and the call.
+/// Returns a host whose next apply seals, the arguments of that apply, and the messages.
 fn before_sealing() -> (Host, Json, Vec<String>) {
     let texts = texts(420, 700);
     let mut host = filled(&texts, 30, StoreMode::Plain);
@@ -248,8 +248,9 @@ fn a_sealing_commit_that_fails_changes_nothing() {
     }
 }
 
-/// Goal: who reads or writes while another seals sees the old state, the new one, or `conflict`;
-/// never damage. Method: the sealing call as a whole before each operation of every other call.
+/// Goal: a call that reads or writes while another call seals gets the old state, the new state, or
+/// `conflict`, never damage. Method: the whole sealing call happens before each store operation of
+/// every other call.
 #[test]
 fn who_meets_a_sealing_commit_sees_no_damage() {
     let (mut host, apply, texts) = before_sealing();
@@ -302,8 +303,8 @@ fn who_meets_a_sealing_commit_sees_no_damage() {
     assert!(conflicts > 5 && meetings > 30, "{conflicts} conflicts in {meetings} meetings");
 }
 
-/// Goal: a damaged sealed pack is an error or a finding, never a panic and never another message.
-/// Method: single changed bytes all over two sealed packs, and packs cut short.
+/// Goal: a damaged sealed pack gives an error or a finding, never a panic or another message.
+/// Method: single changed bytes at many places of two sealed packs, and truncated packs.
 #[test]
 fn a_damaged_sealed_pack_is_reported() {
     let texts = texts(300, 700);

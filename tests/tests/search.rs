@@ -5,10 +5,11 @@
     clippy::unwrap_used,
     reason = "a panic in a test is its failure, and its numbers are small"
 )]
-//! Search against the simplest thing that could be right: a scan with the regex crate, and BM25 in
+//! Search, compared with the simplest correct method: a scan with the regex crate, and BM25 in
 //! floats over words split at spaces.
 //!
-//! `LCM_DATA` names a folder of transcripts that are searched, too; without it only generated ones.
+//! The test searches generated transcripts, and also those of the folder in `LCM_DATA` if it is
+//! set.
 
 #[path = "search/pages.rs"]
 mod pages;
@@ -18,10 +19,10 @@ use std::{collections::BTreeMap, env, fs, path::Path};
 use lcm_testing::{Host, Json, host::StoreMode};
 use serde_json::{Value, json, value::RawValue};
 
-/// Messages of one file of `LCM_DATA` that are searched.
+/// Largest number of searched messages of one file of `LCM_DATA`.
 const MESSAGES_PER_FILE_MAX: usize = 4_000;
 
-/// The whole search of one expression, hit by hit, is not shown beyond this.
+/// Largest number of hits of a query, which is the bound of the interface.
 const LIMIT: usize = 200;
 
 /// Numbers that look random and are the same in every run.
@@ -96,12 +97,12 @@ fn generated(count: usize) -> Vec<String> {
         .collect()
 }
 
-/// The members of an object as they stand.
+/// Returns the members of an object with their original JSON texts.
 fn members(raw: &RawValue) -> BTreeMap<String, Box<RawValue>> {
     serde_json::from_str(raw.get()).unwrap()
 }
 
-/// The texts of a message, each to be searched by itself.
+/// Returns the texts of a message; each is searched separately.
 fn texts(raw: &str) -> Vec<String> {
     let message = members(serde_json::from_str(raw).unwrap());
     let mut out = Vec::new();
@@ -124,7 +125,7 @@ fn texts(raw: &str) -> Vec<String> {
         };
         names.iter().for_each(|name| add(part.get(*name)));
     }
-    // What is empty is no text.
+    // An empty text does not count.
     out.retain(|text| !text.is_empty());
     out
 }
@@ -163,7 +164,7 @@ fn seqs(answer: &Value) -> Vec<usize> {
     hits.map(|hit| hit["seq"].as_u64().unwrap() as usize).collect()
 }
 
-/// Expressions of which many match: made from pieces of the texts.
+/// Returns expressions made from pieces of the texts, so that many of them match.
 fn expressions(all: &[Vec<String>], count: usize) -> Vec<String> {
     let mut numbers = Numbers(11);
     let mut out: Vec<String> = [
@@ -256,7 +257,7 @@ fn expressions_match_what_a_scan_matches() {
     assert_equal_to_a_scan(&messages[..330], 1, 80, "one by one");
 }
 
-/// Every file below a folder whose name ends so.
+/// Adds every `.jsonl` file below a folder.
 fn files(folder: &Path, out: &mut Vec<std::path::PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -284,8 +285,9 @@ fn expressions_match_what_a_scan_of_real_transcripts_matches() {
     }
 }
 
-/// The score in floats as `docs/ranking.md` has it, for each message that holds a word of the query
-/// or, if it is a question, stands beside one. All is one session, without speakers and questions.
+/// Returns the scores of `docs/ranking.md` in floats, for each message with a word of the query
+/// and, if the query is a question, for the messages beside it. All messages are in one session,
+/// and none has a speaker or is a question.
 fn formula(messages: &[Vec<&str>], query: &[&str], asks: bool) -> BTreeMap<usize, f64> {
     let length = |words: &[&str]| (words.len() + 2) as f64;
     let count = messages.len() as f64;
@@ -361,7 +363,7 @@ fn words_rank_as_the_formula_says() {
                 let ((left, better), (right, worse)) = (pair[0], pair[1]);
                 let is_tie = (better - worse).abs() < 0.002;
                 assert!(better > worse || is_tie, "{query}: {pair:?}");
-                // Sums of neighbours that are equal may be rounded differently.
+                // Equal sums over neighbours may be rounded differently.
                 let may_differ = query.contains(' ');
                 assert!(
                     left > right || better != worse || may_differ,

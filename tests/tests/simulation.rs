@@ -3,10 +3,11 @@
     clippy::indexing_slicing,
     reason = "a panic in a test is its failure, and its numbers are small"
 )]
-//! Random lives of conversations, with faults, restarts and a model that does what models do.
+//! Random sequences of calls on conversations, with faults, restarts and a model that answers well
+//! or badly, as models do.
 //!
-//! 200 seeds run always. `LCM_SEEDS=1000000` runs more, `LCM_SEED=123` one: a failing seed is
-//! printed as the command that repeats it.
+//! Every run has 200 seeds. `LCM_SEEDS=1000000` runs more, `LCM_SEED=123` runs one. The test prints
+//! a failing seed as the command that repeats it.
 
 use std::env;
 
@@ -15,7 +16,7 @@ use lcm_testing::{
     simulation::{Failure, Figures, Settings, run_seed},
 };
 
-/// Seeds that run always.
+/// Number of seeds without `LCM_SEEDS`.
 const SEEDS: u64 = 200;
 
 fn number(variable: &str) -> Option<u64> {

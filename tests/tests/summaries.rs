@@ -7,13 +7,13 @@
 //! How much of a conversation the offline summaries keep.
 //!
 //! Conversations are cut into chunks of 4,000 tokens of consecutive messages, and each chunk is
-//! summarised at 20 % of its size. Counted is what a later reader could ask for by name: rare facts
-//! (identifiers, numbers, paths and names that occur in one message of the chunk; in Chinese text
-//! also pairs of ideographs) and the distinct error lines. Beside each share stands that of the
-//! beginning of the chunk, cut at the same size.
+//! summarised at 20 % of its size. The test counts the kept facts that a reader could ask for by
+//! name: rare facts (identifiers, numbers, paths and names that occur in only one message of the
+//! chunk; in Chinese text also pairs of ideographs) and the distinct error lines. For comparison,
+//! the table also has the share that the beginning of the chunk, cut at the same size, keeps.
 //!
-//! This runs over transcripts made here, or with `LCM_DATA=FOLDER` over real ones in the `lcm`
-//! dialect, one conversation per file, in the folders named in [`measure::SETS`].
+//! The transcripts are generated, or with `LCM_DATA=FOLDER` real ones in the `lcm` dialect, one
+//! conversation per file, in the folders named in [`measure::SETS`].
 
 #[path = "summaries/facts.rs"]
 mod facts;
@@ -26,9 +26,9 @@ mod measure;
 use generated::Floors;
 use measure::{Measured, Set};
 
-/// Names the folder of real conversations.
+/// Name of the environment variable with the folder of real conversations.
 const DATA: &str = "LCM_DATA";
-/// Share of the distinct error lines, in percent.
+/// Smallest kept share of the distinct error lines, in percent.
 const ERRORS_MIN: u32 = 60;
 
 fn judge(rows: &[(Measured, Floors)]) {
@@ -60,7 +60,7 @@ fn summaries_keep_what_can_be_asked_for_by_name() {
     judge(&rows);
 }
 
-/// Goal: the floors can fail. Method: the beginning of each chunk in place of its summary.
+/// Goal: the asserted shares can fail. Method: the beginning of each chunk in place of its summary.
 #[test]
 fn truncation_misses_the_floors() {
     for set in &generated::SETS {

@@ -5,8 +5,9 @@
     clippy::unwrap_used,
     reason = "a panic in a test is its failure, and its numbers are small"
 )]
-//! The slot of system messages over whole conversations: lists with a system prompt, or with one
-//! beside them, in several dialects, with changes at random turns and compaction after each.
+//! The slot of system messages (the place of the system prompt) over whole conversations: lists
+//! with a system prompt, or with a prompt in the option `system`, in several dialects. The prompt
+//! changes at random turns, and compaction runs after each turn.
 //!
 //! The newest prompt is in every context, no prompt is in a summary or among the messages, and each
 //! prompt is stored once, also in an export.
@@ -30,12 +31,12 @@ const TURNS: u64 = 200;
 /// A word of every prompt that no message has.
 const MARK: &str = "zqprompt";
 
-/// How a host hands its prompt over.
+/// The ways in which a host passes its prompt.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Way {
     /// As the first message of its whole list.
     Leading,
-    /// As the first message of its newest messages.
+    /// As the first message, before only the newest messages.
     Window,
     /// As the option `system`, a text.
     Text,
@@ -57,7 +58,7 @@ impl Host {
         Self { engine, store, dialect, now: 1_700_000_000_000, seen: 0 }
     }
 
-    /// A message of the dialect.
+    /// Builds a message of the dialect.
     fn build_message(&self, role: &str, text: &str) -> Value {
         match self.dialect {
             Dialect::Gemini if role == "assistant" => {
@@ -68,8 +69,8 @@ impl Host {
         }
     }
 
-    /// Hands a list over; a list of over 100 messages as the packages do, by the plan of
-    /// `reconcile`. Returns the number of stored messages.
+    /// Appends a list; a list of over 100 messages is appended by the plan of `reconcile`, as the
+    /// packages do. Returns the number of stored messages.
     fn append(&mut self, list: &[Value], system: Option<Value>) -> u32 {
         self.now += 60_000;
         let messages: Vec<String> = list.iter().map(Value::to_string).collect();
@@ -138,7 +139,7 @@ impl Host {
         );
     }
 
-    /// Assembles a context: the system text and the array.
+    /// Assembles a context; returns the system text, the array of messages and the tokens.
     fn assemble(&mut self, budget: u32, live: &[Value]) -> (Option<String>, String, u32) {
         let options = AssembleOptions {
             live_messages: live.iter().map(Value::to_string).collect(),
@@ -173,7 +174,7 @@ impl Host {
     }
 
     fn import_chat(&mut self, lines: &[String]) {
-        // Pages of three lines, so that a page ends everywhere.
+        // Pages of three lines, so that pages end at many different lines.
         import_lines(&mut self.engine, &mut self.store, (lines, 3), self.now);
     }
 
@@ -182,7 +183,7 @@ impl Host {
         self.engine.digest(&mut self.store, None, true).expect("a digest")
     }
 
-    /// The texts of all summaries and messages that are stored.
+    /// Returns the texts of all stored summaries and messages.
     fn stored_texts(&mut self) -> String {
         let lines = self.export_chat();
         let is_other = |line: &&String| !line.starts_with("{\"system");
@@ -190,7 +191,7 @@ impl Host {
     }
 }
 
-/// A prompt of `words` words for one version.
+/// Builds the prompt of a version, with `words` words.
 fn build_prompt(version: u64, words: u64) -> String {
     let words: Vec<String> = (0..words).map(|word| format!("rule{}", word % 97)).collect();
     format!("{MARK} clock {version} of {}.", words.join(" "))
@@ -202,7 +203,7 @@ fn lead_life(dialect: Dialect, way: Way, seed: u64) {
     let mut host = Host::new(dialect);
     let budget = 6_000;
     let (mut said, mut version) = (Vec::new(), 0);
-    // Any length that fits: up to two thirds of the budget.
+    // Any length up to about two thirds of the budget.
     let mut words = random.between(0, 1_599);
     let mut versions = BTreeSet::new();
     for turn in 0..TURNS {
@@ -242,7 +243,7 @@ fn lead_life(dialect: Dialect, way: Way, seed: u64) {
     let status = host.read_status();
     let about = format!("{dialect:?} {way:?} {seed}");
     assert_eq!(status["system"]["versions"], versions.len(), "{about}");
-    // The last answer is not handed over yet.
+    // The last answer is not appended yet.
     assert_eq!(status["messages"], said.len() - 1, "{about}");
     assert!(status["summaries"].as_array().unwrap().iter().any(|row| row["count"] != 0));
     assert!(!host.stored_texts().contains(MARK), "a prompt in a summary or message: {about}");
@@ -270,8 +271,8 @@ fn the_newest_prompt_is_in_every_context_and_in_no_summary() {
     }
 }
 
-/// Goal: a prompt of any size is stored, compared and moved. Method: sizes around the bounds of
-/// records and chunks, with a clock at the beginning, and one and two messages.
+/// Goal: a prompt of any size is stored, compared and exported. Method: sizes around the bounds of
+/// records and chunks, with a clock at the beginning, in one and in several messages.
 #[test]
 fn a_prompt_of_any_size_is_a_version() {
     for bytes in [0, 1, 40_000, 65_500, 65_600, 140_000, 400_000] {
@@ -308,7 +309,7 @@ fn a_prompt_of_any_size_is_a_version() {
     }
 }
 
-/// A clock in a prompt of 8 KiB costs less than 300 bytes a version.
+/// If only a clock in a prompt of 8 KiB changes, a version needs less than 300 bytes.
 #[test]
 fn a_clock_costs_what_it_changes() {
     let mut host = Host::new(Dialect::OpenaiChat);
@@ -338,7 +339,7 @@ fn a_clock_costs_what_it_changes() {
     assert!(more < 90 * 300, "{more} bytes for 90 versions after {first}");
 }
 
-/// Live messages are a list, too: their prompt takes the place of the stored one.
+/// A prompt among the live messages takes the place of the stored prompt.
 #[test]
 fn the_prompt_of_live_messages_is_the_newest() {
     let mut host = Host::new(Dialect::OpenaiChat);
@@ -355,15 +356,16 @@ fn the_prompt_of_live_messages_is_the_newest() {
     assert_eq!(answer(host.assemble(1_000, &live)), (one.clone(), 1));
     let two = [system("two"), question.clone(), more.clone()];
     assert_eq!(answer(host.assemble(1_000, &two)), (Some("two".into()), 2));
-    // A system message alone stays where it is.
+    // A system message alone does not fill the slot; it stays a message.
     assert_eq!(answer(host.assemble(1_000, &[system("note")])), (one.clone(), 2));
     let mut empty = Host::new(Dialect::OpenaiChat);
     assert_eq!(answer(empty.assemble(1_000, &two)), (Some("two".into()), 2));
     assert_eq!(answer(host.assemble(1_000, &[])), (one, 1));
 }
 
-/// A clock in the prompt moves while the list shares nothing with the store: with the edited first
-/// question, or before the newest pair alone. The prompt stays in the slot; a reminder does not.
+/// A clock in the prompt changes while the list shares nothing with the store: its first question
+/// is edited, or it has only the newest pair. The prompt stays in the slot; a reminder is not put
+/// into the slot.
 #[test]
 fn a_prompt_with_a_clock_fills_the_slot_of_any_list() {
     let mut host = Host::new(Dialect::OpenaiChat);

@@ -187,7 +187,7 @@ impl<'u> Tries<'u> {
         let Some(schema) = schemas.get(&name) else { return (name, arguments) };
         for (key, property) in schema["properties"].as_object().unwrap() {
             let is_required = schema["required"].as_array().unwrap().contains(&json!(key));
-            // With more of them nearly every call is refused for one.
+            // With more optional arguments, one wrong argument would refuse nearly every call.
             if is_required || self.random.between(0, 5) == 0 {
                 arguments[key] = self.value(key, property);
             }
@@ -238,7 +238,7 @@ fn answer(host: &mut Host, args: &Value) -> String {
     handed
 }
 
-/// Replaces what exists of others by made-up names of the same form and length.
+/// Replaces existing names of other users by made-up names of the same form and length.
 fn make_up(text: &str, foreign: &[&User]) -> String {
     let mut names: Vec<&String> = foreign.iter().flat_map(|user| &user.names).collect();
     // The longest first: some names are parts of others.

@@ -1,5 +1,5 @@
 #![expect(clippy::unwrap_used, reason = "a panic in a test is its failure")]
-//! Whose words go where: what a summariser never reads, and as whom a summary never speaks.
+//! Texts that a summariser must never read, and the speaker that a summary must never have.
 
 use lcm_testing::{
     Host, Json,
@@ -9,7 +9,8 @@ use lcm_testing::{
 };
 
 const DIALECTS: [&str; 5] = ["lcm", "anthropic", "openai-chat", "openai-responses", "gemini"];
-/// Begins every thought, every byte of media and every injected text; what is said has none.
+/// Marks at the beginning of every thought, all media and every injected text; no other text has
+/// one.
 const NEVER: [&str; 3] = ["hiddenthought", "iVBORhidden", "injectedword"];
 
 fn host(config: [(&str, Json); 2]) -> Host {
@@ -25,7 +26,7 @@ fn append(host: &mut Host, dialect: &str, messages: Vec<Json>) {
     host.ask("ingest.append", &args).unwrap();
 }
 
-/// A text of letters and digits as base64 has them, that begins with its mark.
+/// Returns a text like base64 that begins with the mark of media.
 fn media(random: &mut Random, bytes: usize) -> String {
     const LETTERS: &[&str] = &["aB3", "Qz9", "x7K", "mN2", "iVBORhidden", "0pL", "u8R", "W5e"];
     let mut out = String::from("iVBORhidden");
@@ -36,7 +37,7 @@ fn media(random: &mut Random, bytes: usize) -> String {
     out
 }
 
-/// A text with a word of its own, and with it, now and then, media.
+/// Returns a text with its own word, and sometimes with media.
 fn said(random: &mut Random, number: u64) -> String {
     let word = format!("saidword{number} is what hall_12 reports of parcel {number}.");
     match random.between(0, 4) {
@@ -46,7 +47,7 @@ fn said(random: &mut Random, number: u64) -> String {
     }
 }
 
-/// The same as a user's words, to which plugins add theirs now and then.
+/// Returns a text of a user with its own word; sometimes a plugin adds an injected text.
 fn asked(random: &mut Random, number: u64) -> String {
     let word = format!("saidword{number} is what hall_12 reports of parcel {number}.");
     let tag = *random.pick(&["relevant-memories", "active_memory_plugin", "hindsight_memories"]);
@@ -59,10 +60,10 @@ fn asked(random: &mut Random, number: u64) -> String {
     }
 }
 
-/// What makes a turn in a dialect, with a number of its own.
+/// Makes the turn of a number in a dialect.
 type Turn = fn(&mut Random, u64) -> [String; 3];
 
-/// A turn in the dialect `lcm`: asked, thought and called, returned.
+/// Makes a turn in the dialect `lcm`: a question, thinking with a call, a result.
 fn lcm_turn(random: &mut Random, number: u64) -> [String; 3] {
     let asked = asked(random, number);
     let (answered, returned) = (said(random, number), said(random, number));
@@ -85,7 +86,7 @@ fn lcm_turn(random: &mut Random, number: u64) -> [String; 3] {
     ]
 }
 
-/// The same in the dialect `anthropic`.
+/// Makes the same turn in the dialect `anthropic`.
 fn anthropic_turn(random: &mut Random, number: u64) -> [String; 3] {
     let asked = asked(random, number);
     let (answered, returned) = (said(random, number), said(random, number));
@@ -111,9 +112,9 @@ fn anthropic_turn(random: &mut Random, number: u64) -> [String; 3] {
     ]
 }
 
-/// Goal: no thought, no byte of media and nothing injected is sent to a model, at any depth, and
-/// every word that was said is. Method: a generated conversation, compacted from leaves up; every
-/// request of it is looked through.
+/// Goal: requests to a model at any depth have no thoughts, media or injected texts, and together
+/// have every other word. Method: a generated conversation is compacted to several depths; the test
+/// reads every request.
 #[test]
 fn thoughts_media_and_injected_context_never_reach_a_model() {
     let turns_of: [(&str, Turn); 2] = [("lcm", lcm_turn), ("anthropic", anthropic_turn)];
@@ -165,9 +166,9 @@ fn thoughts_media_and_injected_context_never_reach_a_model() {
     }
 }
 
-/// Goal: nothing that a model wrote speaks as the host. Method: summaries of system messages alone,
-/// of trusted and of other messages, rendered in every dialect; wherever the mark of a summary
-/// stands, a user says it.
+/// Goal: no text of a model appears as a message of the host. Method: summaries of only system
+/// messages, of trusted and of other messages, rendered in every dialect; a text with the mark of a
+/// summary always has the role of a user.
 #[test]
 fn no_summary_speaks_with_the_authority_of_the_host() {
     const MARK: &str = "summarymark";

@@ -3,8 +3,8 @@
     clippy::unwrap_used,
     reason = "a panic in a test is its failure"
 )]
-//! An unknown conversation is the same answer in every verb: `not-found` with the same text, and
-//! nothing is written. A verb that begins a conversation is no such verb.
+//! For an unknown conversation every verb gives the same answer: `not-found` with the same text;
+//! nothing is written. The rule is not for verbs that begin a conversation.
 
 use lcm_testing::{Host, host::StoreMode};
 use serde_json::{Value, json};

@@ -122,14 +122,14 @@ fn every_vector_holds_with_both_kinds_of_store() {
     assert!(failures.is_empty(), "\n{}", failures.join("\n"));
 }
 
-/// Vectors about messages in the wrong dialect, and about contents that are none.
+/// Vectors about messages in the wrong dialect, and about texts that are no messages.
 const MISFITS: [&str; 3] = [
     "ingest/another-dialect-is-warned-of.json",
     "ingest/dialect-is-found-for-each-message.json",
     "ingest/messages-that-are-none-are-refused.json",
 ];
 
-/// Messages that the other vectors append as they stand there, each with its dialect.
+/// Returns the literal messages that all vectors but [`MISFITS`] append, each with its dialect.
 fn appended() -> Vec<(String, Dialect, String)> {
     let mut out = Vec::new();
     for (name, path) in vectors() {
@@ -155,8 +155,9 @@ fn appended() -> Vec<(String, Dialect, String)> {
     out
 }
 
-/// Goal: the warning of another dialect is no false alarm. Method: every message of the vectors;
-/// with `LCM_DATA=FOLDER` every one of the conversations below it, too, which are in `lcm`.
+/// Goal: the warning about another dialect has no false alarms. Method: every message of the
+/// vectors; with `LCM_DATA=FOLDER` also every message of the conversations below that folder, which
+/// are in the dialect `lcm`.
 #[test]
 fn no_message_of_a_vector_is_taken_for_one_of_another_dialect() {
     let mut messages = appended();

@@ -4,13 +4,13 @@
     clippy::unwrap_used,
     reason = "a panic in a test is its failure"
 )]
-//! How often the verifier is wrong, both ways.
+//! Measures how often the verifier is wrong: false alarms, and errors that it does not find.
 //!
-//! Over summaries written by hand (`tests/fixtures/verifier/`: those in `tuned` were there while
-//! the rules were made, those in `held-out` were written afterwards) and over summaries of the
-//! offline summariser. Each is checked as it is, with false numbers, identifiers and paths planted
-//! in it, and with each of its failures dropped or told as a success. The table is that of
-//! `docs/verifier.md`, and printed by
+//! The test uses summaries written by hand (`tests/fixtures/verifier/`: those in `tuned` existed
+//! while the rules were made, those in `held-out` were written afterwards) and summaries of the
+//! offline summariser. It checks each summary unchanged, with false numbers, identifiers and paths
+//! planted in it, and with each of its failures removed or changed to a success. The table is in
+//! `docs/verifier.md`; it is printed by
 //! `cargo test --release -p lcm-tests --test verifier -- --nocapture`; `LCM_DATA=FOLDER` adds real
 //! conversations in the `lcm` dialect, `LCM_SHOW=1` every case that is judged wrongly.
 
@@ -39,10 +39,10 @@ use lcm_text::{
     },
 };
 
-/// Seeds of the plants of one summary.
+/// Number of random plantings for each summary.
 const ROUNDS: u64 = 5;
 
-/// How many of how many.
+/// A number of hits, of a number of tries.
 #[derive(Clone, Copy, Default)]
 struct Share {
     hits: u32,
@@ -55,7 +55,7 @@ impl Share {
         self.all += 1;
     }
 
-    /// At most so many thousandths.
+    /// Returns whether the share of hits is at most `permille` thousandths.
     fn at_most(self, permille: u32) -> bool {
         self.hits * 1000 <= self.all * permille
     }
@@ -76,7 +76,8 @@ impl fmt::Display for Share {
 #[derive(Clone, Default)]
 struct Row {
     name: String,
-    /// Summaries with a finding that should have none: any, and of pieces that are not in it.
+    /// Correct summaries with a finding of any kind; `unsupported`: with a finding about a piece
+    /// that is not in the source.
     alarms: Share,
     unsupported: Share,
     numbers: Share,
@@ -122,7 +123,7 @@ impl Row {
         findings
     }
 
-    /// Plants false pieces.
+    /// Plants false pieces in a summary, and counts those that the verifier finds.
     fn plant(&mut self, name: &str, source: &str, summary: &str, others: &plants::Others) {
         let before = verify(source, summary).iter().filter(|finding| is_piece(finding)).count();
         for seed in 0..ROUNDS {
@@ -187,7 +188,8 @@ impl Row {
     }
 }
 
-/// Goal: figures of the verifier that can fail. Method: everything that is said above.
+/// Goal: the verifier has few false alarms and finds most planted errors. Method: as described at
+/// the beginning of this file.
 #[test]
 fn false_alarms_are_rare_and_plants_are_found() {
     let mut rows = ["tuned", "second", "held-out"].map(Row::of_fixtures).to_vec();
@@ -217,7 +219,8 @@ fn false_alarms_are_rare_and_plants_are_found() {
     }
 }
 
-/// Goal: the checks above can fail. Method: an answer that says nothing, and one from elsewhere.
+/// Goal: the verifier has findings for useless summaries. Method: a summary without content, and
+/// the summary of another source.
 #[test]
 fn what_says_nothing_and_what_belongs_elsewhere_has_findings() {
     let fixtures = fixtures::read("tuned");
@@ -233,7 +236,7 @@ fn what_says_nothing_and_what_belongs_elsewhere_has_findings() {
     assert!(alien.count() * 100 >= (fixtures.len() - 1) * 90);
 }
 
-/// Goal: the cost of a leaf of the largest default size is bounded. Method: generated text.
+/// Goal: the time to check a leaf of the largest default size is bounded. Method: generated text.
 #[test]
 fn twenty_thousand_tokens_are_checked_in_milliseconds() {
     let sources: Vec<String> =
@@ -246,6 +249,6 @@ fn twenty_thousand_tokens_are_checked_in_milliseconds() {
     }
     let each = begin.elapsed() / 10;
     println!("{} tokens of source, {} of summary: {each:?}", estimate(&source), estimate(&summary));
-    // A bound for a slow machine with other work; measured is a tenth of it.
+    // The bound allows for a slow and busy machine; the measured time is a tenth of it.
     assert!(each.as_millis() < 200, "{each:?}");
 }

@@ -6,13 +6,15 @@
     clippy::unwrap_used,
     reason = "a panic in a test is its failure, and its numbers are small"
 )]
-//! Random lives of a family of two conversations in which lists go another way, come back and
-//! grow. After every act, in the answers of every verb and tool: a message that is withdrawn has
-//! the mark of its reason, and no other message has one.
+//! Random calls on a family of two conversations whose lists take other branches, come back and
+//! grow. After every call, in the answers of every verb and tool, each withdrawn message (a message
+//! that is stored but no longer in the context) has the mark of its reason, and no other message
+//! has a mark.
 //!
-//! What is withdrawn is taken from the export; while nothing is summarised and no new session was
-//! begun, also from the context, which has all other messages. The record of withdrawn messages is
-//! read at most once a call and conversation, and never while nothing is withdrawn.
+//! The test reads the withdrawn messages from the export. While there is no summary and no new
+//! session, it also compares them with the context, which has all other messages. The record of
+//! withdrawn messages is read at most once per call and conversation, and never while no message is
+//! withdrawn.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +37,7 @@ const LIVES: u64 = 40;
 const ACTS: u64 = 24;
 /// A word of every message.
 const WORD: &str = "heron";
-/// The words of tools for the marks.
+/// The text of tools for each mark.
 const NOTES: [(&str, &str); 2] = [
     ("set-aside", "(set aside: the conversation went another way)"),
     ("revision", "(another form of a message that stands)"),
@@ -76,7 +78,7 @@ struct Chat {
     list: Vec<Value>,
     branches: Vec<Vec<Value>>,
     seq_seen: Option<u64>,
-    /// Whether the context has other items than runs and withdrawn messages of the line.
+    /// Whether a summary or a new session changed the context, so that it is not compared.
     is_changed: bool,
 }
 
@@ -189,7 +191,7 @@ impl Life {
         self.chats[which].list.extend(turn);
         let list = self.chats[which].list.clone();
         if self.random.chance(300) {
-            // The answer is handed over while it is streamed.
+            // The answer is appended while it is streamed.
             let mut half = list.clone();
             let text = half.last().unwrap()["content"].as_str().unwrap().to_owned();
             half.last_mut().unwrap()["content"] = json!(text[..text.len() - 10]);
@@ -199,7 +201,7 @@ impl Life {
         self.chats[which].branches.push(before);
     }
 
-    /// The reasons of the withdrawn messages of a conversation, by seq.
+    /// Returns the reasons of the withdrawn messages of a conversation, by seq.
     fn read_withdrawn(&mut self, which: usize) -> BTreeMap<u64, &'static str> {
         let mut out = BTreeMap::new();
         for line in export_lines(&mut self.engine, &mut self.store, CHATS[which]) {
@@ -236,7 +238,7 @@ impl Life {
     fn check_marks(&mut self) {
         let mut marks = Marks::new();
         let mut ids = Vec::new();
-        // A new session withdraws, too, and the head tells no reasons.
+        // A new session withdraws messages, too, and the head has no reasons.
         let mut is_withdrawn = self.chats.iter().any(|chat| chat.is_changed);
         for (which, chat) in CHATS.into_iter().enumerate() {
             let withdrawn = self.read_withdrawn(which);
@@ -283,7 +285,7 @@ impl Life {
         }
     }
 
-    /// Messages without a mark are those of the context.
+    /// Checks that the messages without a mark are those of the context.
     fn check_context(&mut self, which: usize, rows: &[Value]) {
         if self.chats[which].is_changed || rows.is_empty() {
             return;
@@ -368,7 +370,7 @@ impl Life {
         items.iter().map(|summary| summary["id"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// What is below summaries.
+    /// Checks the marks of the messages below summaries.
     fn check_sources(&mut self, which: usize, marks: &Marks, is_withdrawn: bool) {
         for id in self.list_summaries(which, is_withdrawn) {
             let expanded = self.read(is_withdrawn, |engine, store, now| {
@@ -385,8 +387,8 @@ impl Life {
         }
     }
 
-    /// Describes a summary, and returns its mark: a summary of only withdrawn messages has that of
-    /// its first message.
+    /// Describes a summary, and returns its mark: a summary of only withdrawn messages has the mark
+    /// of its first message.
     fn describe_summary(
         &mut self,
         which: usize,
@@ -495,8 +497,8 @@ impl Life {
     }
 }
 
-/// Each id of a line of a tool is followed by the words of its mark: ids of messages, and the id of
-/// a summary with which a line begins.
+/// Checks that in each line of a tool the text of the mark follows each id with a mark: ids of
+/// messages, and the id of a summary at the beginning of a line.
 fn check_text(text: &str, marks: &Marks) {
     for line in text.lines().filter(|line| !line.starts_with("Next: ")) {
         let mut ids: Vec<usize> = line.match_indices("msg_").map(|(at, _)| at).collect();
@@ -508,7 +510,7 @@ fn check_text(text: &str, marks: &Marks) {
         }
         for (number, at) in ids.iter().enumerate() {
             let id = &line[*at..line.len().min(at + 20)];
-            // A line of citations names several ids, each with its own words.
+            // A line of citations names several ids, each with the text of its mark.
             let end = ids.get(number + 1).filter(|_| line.starts_with("Cited"));
             let part = &line[*at..end.copied().unwrap_or(line.len())];
             for (reason, note) in NOTES {
@@ -518,7 +520,7 @@ fn check_text(text: &str, marks: &Marks) {
     }
 }
 
-/// The ids with marks are those of withdrawn messages, in the order of all ids.
+/// Checks that the marked ids are those of withdrawn messages, in the order of all ids.
 fn check_ids(ids: &Value, marked: &Value, marks: &Marks) {
     let ids = ids.as_array().unwrap().iter().map(|id| id.as_str().unwrap());
     let wanted = ids.filter_map(|id| Some(json!({"id": id, "withdrawn": marks.get(id)?})));

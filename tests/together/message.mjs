@@ -3,7 +3,7 @@
 const ESCAPES = ["\\u00fc", '\\"quoted\\"', "tab\\t", "line\\nline"];
 const SPICE = ["caf\u00e9", "\u{1f980}", ...ESCAPES, "\u2028"];
 
-/** A message as JSON text, with an id of its own and no two spellings alike. */
+/** Returns a message as JSON text, with a unique id and varied spacing and escapes. */
 export function message(writer, number) {
   const spice = SPICE[number % SPICE.length];
   const words = `${spice} word${number} `.repeat(5 + ((number * 37) % 90));

@@ -4,7 +4,7 @@ SPICE = ["caf\u00e9", "\U0001f980", "\\u00fc", '\\"quoted\\"', "tab\\t", "line\\
 
 
 def message(writer: str, number: int) -> str:
-    """A message as JSON text, with an id of its own and no two spellings alike."""
+    """Returns a message as JSON text, with a unique id and varied spacing and escapes."""
     words = f"{SPICE[number % len(SPICE)]} word{number} " * (5 + number * 37 % 90)
     space = " " * (number % 3)
     role = "assistant" if number % 2 else "user"

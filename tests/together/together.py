@@ -1,10 +1,10 @@
 """One store written by Node, Python and the program `lcm`: together.py ROUNDS SECONDS
 
-First in turn: in every round each appends, compacts and assembles, then `lcm check` must say ok and
-every message be there, in order. Node and Python are one process each for ten rounds, so that what
-they remember is older than the file; `lcm` is a new one for every command. Then at the same time,
-for as many seconds on one conversation: nothing lost, nothing doubled, and the order of each writer
-kept.
+First the writers take turns for ROUNDS rounds: each appends, compacts and assembles, then
+`lcm check` must report ok and every message must be stored, in order. Node and Python run as one
+process each for ten rounds, so that their caches become older than the file; `lcm` is a new process
+for every command. Then all write to one conversation at the same time, for SECONDS seconds: no
+message may be lost or stored twice, and the order of each writer must be kept.
 """
 
 import json
@@ -25,12 +25,12 @@ PYTHON = ROOT / "host-examples/python/.venv/bin/python"
 PROGRAM = ROOT / "dist/lcm"
 BUDGET = "6000"
 RESTART_ROUNDS = 10
-# Times in a row that a command may lose against the other writers.
+# Most conflicts in a row of one command with the other writers.
 LOST_MAX = 1_000
 
 
 class Process:
-    """A writer that is a process of its own."""
+    """A writer in a separate process."""
 
     def __init__(self, name: str, command: list[Any], store: Path) -> None:
         self.name, self.command, self.store = name, command, store
@@ -39,18 +39,18 @@ class Process:
         self.process: subprocess.Popen[str] | None = None
 
     def ask(self, line: str) -> list[str]:
-        """What it wrote when told to."""
+        """Sends a line to the writer; returns the texts that it stored."""
         said = self.tell(line)
         self.met = said["met"]
         self.written += len(said["texts"])
         return list(said["texts"])
 
     def digest(self) -> str:
-        """The store as it sees it."""
+        """Returns the digest of the store, as this writer reads it."""
         return str(self.tell("digest")["digest"])
 
     def tell(self, line: str) -> dict[str, Any]:
-        """What it answers."""
+        """Sends a line to the writer; returns its answer."""
         if self.process is None:
             environment = os.environ | {"PYTHONPATH": str(ROOT / "host-examples/python/src")}
             command = [*self.command, self.store, str(self.written)]
@@ -77,7 +77,7 @@ class Process:
 
 
 def program(store: Path, *command: str, given: str | None = None) -> Any:
-    """What `lcm` answers; None: it lost against other writers, or the file was busy."""
+    """Returns the answer of `lcm`; None: a conflict with other writers, or a busy file."""
     whole = [PROGRAM, "--store", store, "--conversation", "together", *command, "--json"]
     done = subprocess.run(whole, input=given, capture_output=True, encoding="utf-8", check=False)
     if done.returncode == 0:
@@ -98,7 +98,7 @@ class Program:
         self.met = {"lost": 0}
 
     def certainly(self, *command: str, given: str | None = None) -> Any:
-        """Repeats a command that lost; an append that carries ids may be repeated."""
+        """Repeats a command after conflicts; an append whose messages have ids may be repeated."""
         for _ in range(LOST_MAX):
             if (answer := program(self.store, *command, given=given)) is not None:
                 return answer
@@ -106,7 +106,7 @@ class Program:
         sys.exit(f"lcm {command}: lost {LOST_MAX} times in a row")
 
     def ask(self, line: str) -> list[str]:
-        """As a writer of its own would."""
+        """Runs the command of a line, as `writer.py` does; returns the texts that were stored."""
         verb, number = line.split()
         end = time.monotonic() + float(number)
         texts = self.write()
@@ -115,7 +115,7 @@ class Program:
         return texts
 
     def digest(self) -> str:
-        """The store as it sees it."""
+        """Returns the digest of the store, as this writer reads it."""
         return str(program(self.store, "digest")["sha256"])
 
     def write(self) -> list[str]:
@@ -132,25 +132,25 @@ class Program:
         return texts
 
     def end(self) -> None:
-        """Nothing is open."""
+        """Does nothing: no process is running."""
 
 
 def stored(store: Path) -> list[str]:
-    """All messages as they are stored."""
+    """Returns the original texts of all stored messages."""
     command = [PROGRAM, "--store", store, "--conversation", "together", "messages", "--raw"]
     done = subprocess.run(command, capture_output=True, check=True)
     return done.stdout.decode().split("\n")[:-1]
 
 
 def check(store: Path, when: str) -> None:
-    """Fails unless `lcm check` finds nothing."""
+    """Fails unless `lcm check` finds no fault."""
     found = program(store, "check")
     if found is None or not found["ok"]:
         sys.exit(f"{when}: {found}")
 
 
 def in_turn(writers: list[Any], store: Path, rounds: int) -> None:
-    """One after the other."""
+    """Lets the writers write one after the other, and checks the store."""
     expected: list[str] = []
     for number in range(1, rounds + 1):
         for writer in writers:
@@ -165,7 +165,7 @@ def in_turn(writers: list[Any], store: Path, rounds: int) -> None:
 
 
 def at_once(writers: list[Any], store: Path, seconds: float) -> None:
-    """All at the same time."""
+    """Lets all writers write at the same time, and checks the store."""
     before = stored(store)
     wrote: dict[str, list[str]] = {}
 
@@ -203,7 +203,7 @@ def at_once(writers: list[Any], store: Path, seconds: float) -> None:
 
 
 def main() -> None:
-    """Both, over one file."""
+    """Runs both parts with one store file."""
     rounds, seconds = int(sys.argv[1]), float(sys.argv[2])
     with tempfile.TemporaryDirectory() as folder:
         store = Path(folder) / "together.lcm.db"

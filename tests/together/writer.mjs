@@ -1,9 +1,9 @@
-// Writes into a store that others write into: node writer.mjs STORE FIRST
+// Writes to a store that other processes write to as well: node writer.mjs STORE FIRST
 //
 // FIRST is the number of its first message. Standard input has lines `round N` (one append),
-// `for SECONDS` (appends until the time is over) and `digest`. For each a line of JSON is printed:
-// the texts that were confirmed, or the digest, and what was met: conflicts that were given back,
-// and stores that were busy.
+// `for SECONDS` (appends until the time is over) and `digest`. For each line a line of JSON is
+// printed: the stored texts, or the digest; and in `met` the numbers of conflicts that the engine
+// returned and of busy stores.
 
 import { createInterface } from "node:readline";
 
@@ -15,7 +15,7 @@ const lcm = await open({ store: process.argv[2] });
 const met = { conflicts: 0, unavailable: 0 };
 let next = Number(process.argv[3]);
 
-/** Repeats what another writer was faster than; an append that carries ids may be repeated. */
+/** Repeats a call after conflicts; an append whose messages have ids may be repeated. */
 async function certainly(call) {
   for (;;) {
     try {

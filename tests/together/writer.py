@@ -1,6 +1,6 @@
-"""Writes into a store that others write into: python writer.py STORE FIRST
+"""Writes to a store that other processes write to as well: python writer.py STORE FIRST
 
-As `writer.mjs`, which says what goes in and out; FIRST is the number of its first message.
+FIRST is the number of its first message. `writer.mjs` describes the input and the output.
 """
 
 import json
@@ -19,7 +19,7 @@ next_number = int(sys.argv[2])
 
 
 def certainly(call: Callable[[], Any]) -> Any:
-    """Repeats what another writer was faster than; an append that carries ids may be repeated."""
+    """Repeats a call after conflicts; an append whose messages have ids may be repeated."""
     while True:
         try:
             return call()
@@ -33,7 +33,7 @@ def certainly(call: Callable[[], Any]) -> Any:
 
 
 def write(lcm: lcm_engine.Lcm, count: int) -> list[str]:
-    """Appends so many messages, sometimes compacts, and assembles."""
+    """Appends `count` messages, sometimes compacts, and assembles; returns the texts."""
     global next_number
     texts = [message("python", next_number + at) for at in range(count)]
     next_number += count

@@ -1,7 +1,7 @@
-"""A made-up conversation of an agent with tools: python conversation.py MESSAGES > FILE
+"""Generates a conversation of an agent with tools: python conversation.py MESSAGES > FILE
 
-One message a line, in the dialect `anthropic`, about 50 tokens each; of eight, one is the user's
-and three are calls with their results. The same numbers always give the same texts.
+One message per line, in the dialect `anthropic`, with about 50 tokens each. Of eight messages, one
+is the user's, and six are three calls with their results. The same numbers give the same texts.
 """
 
 import json
@@ -11,13 +11,13 @@ WORDS = ["store", "file", "line", "test", "value", "path"]
 
 
 def words(number: int) -> str:
-    """About 50 tokens that are said once only."""
+    """Returns a unique text of about 50 tokens."""
     said = (f"{WORDS[(number + at * 7) % 6]}{number * at % 97}" for at in range(24))
     return f"n{number} {' '.join(said)}"
 
 
 def message(number: int) -> dict:
-    """The message of this number."""
+    """Returns the message with this number."""
     text = words(number)
     id = f"toolu_{number - number % 2:020}"
     match number % 8:

@@ -1,8 +1,8 @@
-// What one more message costs in Node: node node.mjs fill|compact|measure STORE CONVERSATION
+// Measures the cost of one more message: node node.mjs fill|compact|measure STORE CONVERSATION
 //
-// `fill` stores all lines of the file CONVERSATION but the last thousand in a new store, `compact`
-// summarises what is due without a model, and `measure` appends lines that are not stored yet, one
-// by one, and assembles after each, twice. Prints the figures as a line of JSON.
+// `fill` stores all lines of the file CONVERSATION except the last thousand in a new store.
+// `compact` compacts without a model. `measure` appends lines that are not stored yet, one by one,
+// and assembles twice after each. Prints the figures as a line of JSON.
 
 import { readFileSync } from "node:fs";
 import { performance } from "node:perf_hooks";
@@ -16,7 +16,7 @@ const BATCH_MESSAGES = 500;
 const LEFT_MESSAGES = 1_000;
 const TIMES = 31;
 
-/** A store that counts how often it is read, and how long the last commit took. */
+/** Returns a store that counts its reads and measures the time of its last commit. */
 function counting(store) {
   const counted = {
     reads: 0,
@@ -50,19 +50,19 @@ async function fill(lcm, lines) {
 async function compact(lcm) {
   const options = { budget: BUDGET, mode: "until-under" };
   for (;;) {
-    // One call does at most as many rounds as a caller may wish to wait for.
+    // One call makes a limited number of passes, so the call is repeated until nothing is due.
     const { status, reason, passes } = await lcm.compact(CONVERSATION, options);
     if (status === "done") return;
     if (passes.length === 0) throw new Error(`not compacted: ${status}, ${reason}`);
   }
 }
 
-/** Milliseconds in the middle of some. */
+/** Returns the median of a list of milliseconds. */
 function middle(times) {
   return times.sort((one, other) => one - other)[Math.floor(times.length / 2)];
 }
 
-/** Waits for the call; what came of it, how long it took and what it read. */
+/** Makes a call; resolves to its result, its duration and its number of reads. */
 async function timed(store, call) {
   store.reads = 0;
   const begin = performance.now();

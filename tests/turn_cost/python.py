@@ -1,7 +1,7 @@
-"""What one more message costs in Python: python python.py STORE CONVERSATION
+"""Measures the cost of one more message in Python: python python.py STORE CONVERSATION
 
 As `measure` of `node.mjs`: appends lines of the file CONVERSATION that are not stored yet, one by
-one, and assembles after each, twice. Prints the figures as a line of JSON.
+one, and assembles twice after each. Prints the figures as a line of JSON.
 """
 
 import json
@@ -23,7 +23,7 @@ TIMES = 31
 
 
 class Counting:
-    """A store that counts how often it is read, and how long the last commit took."""
+    """A store that counts its reads and measures the time of its last commit."""
 
     def __init__(self, store: SqliteStore) -> None:
         self.store = store
@@ -46,7 +46,7 @@ class Counting:
 
 
 def timed(store: Counting, call: Callable[[], Any]) -> tuple[Any, float, int]:
-    """What came of a call, its milliseconds and its reads."""
+    """Makes a call; returns its result, its milliseconds and its number of reads."""
     store.reads = 0
     begin = time.perf_counter()
     found = call()

@@ -1,8 +1,8 @@
-"""One row of the table of `run`, of the figures on standard input: row.py STATE HOST TURN ASSEMBLE
+"""Prints a table row for `run`, from figures on standard input: row.py STATE HOST TURN ASSEMBLE
 
-Fails when a turn (append, evaluate, assemble) takes longer than TURN milliseconds beside the commit
-of its append, which is the disk's, assembling after a message longer than ASSEMBLE or more than 3
-reads, or the same context again more than one.
+Fails if a turn (append, evaluate, assemble) takes longer than TURN milliseconds, without the time
+of the append's commit, which depends on the disk. Also fails if an assembly after a new message
+takes longer than ASSEMBLE milliseconds or more than 3 reads, or a repeated one more than 1 read.
 """
 
 import json
@@ -10,7 +10,7 @@ import sys
 
 state, host, turn_ms, assemble_ms = sys.argv[1:]
 of = json.load(sys.stdin)
-# An object of workerd commits behind its answer.
+# A Durable Object commits after its answer, so this host reports no commit time.
 of.setdefault("commit_ms", 0.0)
 print(
     f"{state:9} | {host:8} | {of['turn_ms']:7.2f} | {of['commit_ms']:7.2f} |"

@@ -1,7 +1,7 @@
-//! What one more message costs in wasmtime: `turn_cost STORE CONVERSATION`
+//! Measures the cost of one more message in wasmtime: `turn_cost STORE CONVERSATION`
 //!
 //! As `measure` of `node.mjs`: appends lines of the file CONVERSATION that are not stored yet, one
-//! by one, and assembles after each, twice. Prints the figures as a line of JSON.
+//! by one, and assembles twice after each. Prints the figures as a line of JSON.
 
 use std::{
     error::Error,
@@ -30,7 +30,7 @@ const TIMES: usize = 31;
 
 type Done<T> = Result<T, Box<dyn Error>>;
 
-/// What a store did.
+/// Counts and times of a store's calls.
 #[derive(Default)]
 struct Counts {
     reads: AtomicU32,
@@ -38,7 +38,7 @@ struct Counts {
     commits_ms: Mutex<Vec<f64>>,
 }
 
-/// A store that counts how often it is read, and how long its commits take.
+/// A store that counts its reads and measures the times of its commits.
 struct Counting {
     store: Sqlite,
     counts: Arc<Counts>,
@@ -86,13 +86,14 @@ impl Costs {
     }
 }
 
-/// The one in the middle.
+/// Returns the median.
 fn middle(mut times: Vec<f64>) -> f64 {
     times.sort_by(f64::total_cmp);
     times.get(times.len() / 2).copied().unwrap_or(f64::INFINITY)
 }
 
-/// Assembles after an earlier assembly; the token for the next one and the hash of the context.
+/// Assembles after an earlier assembly. Returns the token for the next assembly and the hash of the
+/// context.
 fn assemble(lcm: &Lcm, previous: Option<String>) -> Done<(String, String)> {
     let options = AssembleOptions { previous, ..AssembleOptions::default() };
     let now = Clock::System.now_ms();

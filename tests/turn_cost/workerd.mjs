@@ -1,7 +1,8 @@
-// What one more message costs in workerd: node workerd.mjs fill|compact|measure FOLDER CONVERSATION
+// Measures the cost of one more message in workerd:
+// node workerd.mjs fill|compact|measure FOLDER CONVERSATION
 //
-// As node.mjs, over the SQLite storage of a Durable Object in FOLDER. What turns cost is measured
-// inside of the object, where an agent at the edge runs.
+// As node.mjs, with the SQLite storage of a Durable Object in FOLDER. Turns are measured inside the
+// object, where an agent at the edge runs.
 
 import { readFileSync } from "node:fs";
 

@@ -43,7 +43,7 @@ pub(crate) struct Generate {
 pub(crate) enum Store {
     /// In a file, with durable commits
     Sqlite,
-    /// Nowhere
+    /// In memory only
     Memory,
 }
 

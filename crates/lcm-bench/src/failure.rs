@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-/// What went wrong, in one line.
+/// An error message of one line.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Failure(pub(crate) String);
 
@@ -27,12 +27,12 @@ impl From<lcm_core::Error> for Failure {
     }
 }
 
-/// A failure of this text.
+/// Returns an error with this text.
 pub(crate) fn failure<T>(text: impl Into<String>) -> Result<T> {
     Err(Failure(text.into()))
 }
 
-/// Puts what was being done before an error.
+/// Returns a function that adds `doing`, the failed action, before an error.
 pub(crate) fn context<E: Display>(doing: impl Into<String>) -> impl FnOnce(E) -> Failure {
     let doing = doing.into();
     move |error| Failure(format!("{doing}: {error}"))

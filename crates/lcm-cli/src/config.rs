@@ -24,7 +24,7 @@ pub(crate) fn resolve_settings(component: &Component, file: Option<&Path>) -> Re
     })
 }
 
-/// Prints warnings, and in one line that there are keys under other names.
+/// Prints warnings, and a note with the number of keys that were given under other names.
 pub(crate) fn print_notes(settings: &Settings, warnings: &[String]) {
     for warning in warnings {
         eprintln!("lcm: warning: {warning}");

@@ -25,15 +25,15 @@ use lcm_host::{Code, Error};
 
 use crate::arguments::Arguments;
 
-/// How a command ended that returned no error.
+/// The outcome of a command that returned no error.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum End {
     /// The command is complete.
     Done,
     /// `check` or `demo` found a fault.
     Findings,
-    /// A model failed, also where a summary was made in its place; or no model was asked, because
-    /// of an open breaker.
+    /// A model failed, even if the summary was then made without a model; or no model was asked,
+    /// because the breaker is open.
     ModelUnavailable,
 }
 

@@ -22,8 +22,10 @@ pub(crate) fn build_offline_chain(component: &Component) -> Chain {
     Chain::new(vec![Arc::new(Offline::new(component))])
 }
 
-/// Builds the chain of all `--llm`, in order. Without a general one the models of the configuration
-/// stand in, or else the offline model. A model that is not asked adds a warning.
+/// Builds the chain of all `--llm`, in order, then the fallback models of the configuration.
+///
+/// Without an `--llm` for all purposes, `summary_model` of the configuration comes first. An empty
+/// chain gets the offline model. A configured model that is not asked adds a warning.
 pub(crate) fn build_chain(
     component: &Component,
     models: &Models,
@@ -80,8 +82,8 @@ fn spec(model: &str) -> Option<String> {
     matches!(provider, "openai" | "anthropic").then(|| format!("{provider}:{name}"))
 }
 
-/// Returns the SPEC of the model of a key; `None`: there is none, or `--llm` names one, which a
-/// warning says.
+/// Returns the SPEC of the model of a configuration key. `None`: the key has no model, or
+/// `is_named`: `--llm` names another model, and a warning says so.
 fn configured_model(
     key: &str,
     model: &Option<String>,

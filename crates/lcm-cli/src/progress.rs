@@ -45,7 +45,7 @@ impl Drop for Progress {
 }
 
 fn style(bar: &ProgressBar, template: &str) {
-    // If the template did not parse, the bar would have the style of `indicatif`.
+    // If the template did not parse, the bar would keep the default style of `indicatif`.
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style.progress_chars("=> "));
     }

@@ -24,7 +24,7 @@ pub(crate) const COMPONENT: &[u8] = include_bytes!(env!("LCM_COMPONENT"));
 /// Value of `--store` that names a store in memory.
 pub(crate) const MEMORY: &str = "memory:";
 
-/// The store that nobody named.
+/// Path of the store if neither the options, the environment nor the configuration name a store.
 const DEFAULT_STORE: &str = "./default.lcm.db";
 
 /// An open store with its conversation, clock and output format.
@@ -60,8 +60,8 @@ impl<'a> Session<'a> {
         Self::over(global, Some(models), None)
     }
 
-    /// Opens the store at `place`, or else as the options, the environment and the configuration
-    /// name it. Without `models` no command asks a model.
+    /// Opens the store at `place`; `None`: the store that the options, the environment or the
+    /// configuration name. Without `models` the chain is the offline model only.
     fn over(global: &'a Global, models: Option<&Models>, place: Option<&str>) -> Result<Self> {
         let component = component(global.component.as_deref())?;
         let settings = config::resolve_settings(&component, global.config.as_deref())?;

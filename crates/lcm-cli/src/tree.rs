@@ -14,7 +14,7 @@ pub(crate) struct Node {
     pub(crate) sources: Vec<String>,
 }
 
-/// Draws the tree: summaries without a parent first, each above its sources.
+/// Draws the tree: a summary that is no source of another summary is a root, above its sources.
 pub(crate) fn draw(nodes: &[Node]) -> String {
     let by_id: BTreeMap<&str, &Node> = nodes.iter().map(|node| (node.id.as_str(), node)).collect();
     let used: BTreeSet<&str> =

@@ -1,7 +1,7 @@
 //! Every exported function, forwarded to the engine.
 //!
 //! In: arguments in the component's types. Out: the engine's answer. This module checks no
-//! argument, and adds no default but that of an absent tool scope.
+//! argument, and adds no default except for an absent tool scope.
 
 use alloc::{string::String, vec::Vec};
 
@@ -270,7 +270,7 @@ fn completions(answers: Vec<CompletionResult>) -> Vec<lcm_text::types::model::Co
     answers.into_iter().map(Into::into).collect()
 }
 
-/// Converts the scope of a call to the engine's type; absent: the conversation.
+/// Converts the scope of a call to the engine's type; absent: the conversation and its family.
 fn tool_scope(scope: Option<ToolScope>) -> lcm_text::types::api::ToolScope {
     scope.map(Into::into).unwrap_or_default()
 }

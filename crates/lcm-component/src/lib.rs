@@ -26,8 +26,8 @@ mod runtime;
     reason = "generated; the files of wit/ describe every item"
 )]
 mod bindings {
-    // Types that are only arguments of an import borrow: guards and puts refer to the engine's
-    // bytes, without a copy in the component.
+    // With `ownership`, types that only occur as arguments of imports hold references. So guards
+    // and puts refer to the engine's bytes, without a copy in the component.
     wit_bindgen::generate!({
         path: "../../wit",
         world: "engine",

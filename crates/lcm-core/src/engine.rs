@@ -457,8 +457,8 @@ impl Engine {
         })
     }
 
-    /// Returns the original texts of the messages `[seq_from, seq_to]`: as many of the first as fit
-    /// `bytes_max`, but at least one if the range has one.
+    /// Returns the original texts of the messages `[seq_from, seq_to]`: the first messages that fit
+    /// `bytes_max`, but at least one message if the range has any.
     ///
     /// # Errors
     ///
@@ -480,7 +480,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `invalid-input`, `not-found`, `limit-exceeded`, `denied` (the grant one level up),
+    /// `invalid-input`, `not-found`, `limit-exceeded`, `denied` (the grant to inherit from),
     /// `conflict`; errors of the store.
     pub fn grant(
         &mut self,
@@ -733,7 +733,7 @@ impl Engine {
 
     /// Runs a command of a conversation: `family`, `reset`, `new`, `archive`, `delete`,
     /// `calibrate`, `maintain`, `resummarize`, `usage`, `advise`, `focus` or `rewind`; or `prompts`
-    /// or `live`, which concern no one conversation. Arguments and report are JSON.
+    /// or `live`, which do not concern a single conversation. Arguments and report are JSON.
     ///
     /// # Errors
     ///
@@ -764,7 +764,7 @@ impl Engine {
     /// # Errors
     ///
     /// `invalid-input`: an unknown task, or a wrong or unknown member; `limit-exceeded`: more than
-    /// 16 KiB beside `system`, or a `system` of more than 512 KiB.
+    /// 16 KiB without `system`, or a `system` of more than 512 KiB.
     pub fn begin(&self, task_json: &str, now: Timestamp) -> Result<String> {
         drive::begin(&self.config, task_json, now)
     }

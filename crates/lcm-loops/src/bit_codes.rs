@@ -231,8 +231,8 @@ mod tests {
         *state
     }
 
-    /// Goal: what is written is read. Method: lists of every density between random bounds, with
-    /// the other codes between them.
+    /// Goal: every written number is read back. Method: lists of every density between random
+    /// bounds, with numbers in the other codes between the lists.
     #[test]
     fn every_code_is_read_back() {
         let mut state = 7;

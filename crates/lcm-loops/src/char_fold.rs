@@ -178,8 +178,8 @@ mod tests {
         out
     }
 
-    /// Goal: the tables are Unicode's. Method: every letter of the scripts they cover, against
-    /// lower case, decomposition, and the marks dropped.
+    /// Goal: the tables agree with Unicode. Method: compares every letter of the covered scripts
+    /// with its lower case, decomposed and without marks.
     #[test]
     fn folding_equals_decomposition_without_marks() {
         let latin = ('\0'..='\u{24f}').chain('\u{1e00}'..='\u{1eff}');

@@ -1,7 +1,7 @@
 //! Folds a text to one run of letters and digits, with the boundaries at which words begin.
 //!
 //! Input: a text. Output: its letters in lower case and its digits, and byte offsets of boundaries.
-//! All other characters are removed, but between two digits they become one point. So
+//! All other characters are removed; if they stand between two digits, one point replaces them. So
 //! `parse_config`, `parseConfig` and "parse config" are equal, 1.23 and 12.3 are not. A boundary is
 //! before each word, run of digits, run of capitals, and ideograph. If lower-case letters follow a
 //! run of ASCII capitals, a boundary is also before the last capital. The verifier of summaries

@@ -6,7 +6,7 @@
 
 use crate::int;
 
-/// Most containers (objects and arrays) inside each other, the outermost included.
+/// Largest number of containers (objects and arrays) inside each other, the outermost included.
 pub const DEPTH_MAX: u32 = 512;
 
 /// The first place at which a text is not JSON.

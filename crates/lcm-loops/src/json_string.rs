@@ -78,8 +78,8 @@ pub fn decode_string(value: &str) -> Cow<'_, str> {
     }
 }
 
-/// Calls `emit` with the pieces of a JSON value that its whitespace outside of strings separates,
-/// in order. Pieces may be empty.
+/// Splits a JSON value at its whitespace outside of strings, and calls `emit` with each piece in
+/// order. Pieces may be empty.
 pub fn each_compact_piece<'a>(value: &'a str, emit: &mut dyn FnMut(&'a str)) {
     let bytes = value.as_bytes();
     let (mut from, mut at) = (0, 0);

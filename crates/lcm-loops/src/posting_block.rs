@@ -26,21 +26,21 @@ use crate::{
     lengths::DocumentLengths,
 };
 
-/// Most keys of one group.
+/// Largest number of keys of one group.
 const GROUP_KEYS_MAX: usize = 64;
 /// Number of documents at which a group is full.
 const GROUP_DOCUMENTS: usize = 768;
 /// Number of positions at which a group is full.
 const GROUP_POSITIONS: usize = 1_536;
-/// Most documents in one part of a list.
+/// Largest number of documents in one part of a list.
 pub const PART_DOCUMENTS_MAX: usize = 1_024;
 /// Number of occurrences at which a part of a list is full.
 ///
 /// All occurrences of a document are in one part, so a part may exceed this number by the
 /// occurrences of one document.
 pub const PART_OCCURRENCES_MAX: u64 = 4_096;
-/// Most documents of a list that is encoded as a whole. A longer list stores its first and last
-/// document before the others.
+/// Largest number of documents of a list that is encoded as a whole. A longer list stores its first
+/// and last document before the others.
 const BOUNDED_DOCUMENTS: usize = 16;
 /// Bytes of one row in the table of groups.
 const TABLE_ROW: usize = 10;
@@ -487,10 +487,11 @@ impl<'a> BlockReader<'a> {
         Ok(())
     }
 
-    /// Returns whether the next group may contain `key`, if the group begins below the key. `next`
-    /// is the first key of the group after it, and is at most `key`.
+    /// Returns whether the next group may contain `key`. The group must begin below `key`, and the
+    /// group after it must begin at `next`, which is at most `key`.
     ///
-    /// The next group can contain the key only if the group after it begins with the key, too.
+    /// A list is split at group boundaries, so the next group can contain `key` only if `next` is
+    /// `key`.
     const fn may_contain(&self, key: u64, next: Option<u64>) -> bool {
         matches!(next, Some(next) if next == key)
     }

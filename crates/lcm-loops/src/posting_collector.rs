@@ -17,7 +17,7 @@ use crate::{
     radix_sort, term_tokenizer,
 };
 
-/// Most grams of one unit; a unit with more is listed under [`EVERY_GRAM_KEY`].
+/// Largest number of grams of one unit; a unit with more is listed under [`EVERY_GRAM_KEY`].
 pub const UNIT_GRAMS_MAX: usize = 16_384;
 /// Bits of a position in an occurrence; the other 12 bits number the document, so a collector takes
 /// at most 4,096 documents.
@@ -252,7 +252,8 @@ impl PostingCollector {
         self.lengths.first + int::to_u64(self.lengths.bytes.len())
     }
 
-    /// Starts a unit for the current document and later ones; nothing happens in the same unit.
+    /// Starts a unit for the current document and later documents; no effect if `unit` is already
+    /// the current unit.
     pub fn enter_unit(&mut self, unit: u64) {
         self.grams.enter_unit(unit);
     }

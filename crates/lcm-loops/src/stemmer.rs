@@ -11,9 +11,9 @@
 
 use alloc::vec::Vec;
 
-/// Least letters of a word with a stem.
+/// Smallest number of letters of a word with a stem.
 const LETTERS_MIN: usize = 3;
-/// Most letters of a word with a stem.
+/// Largest number of letters of a word with a stem.
 const LETTERS_MAX: usize = 24;
 
 /// Irregular forms, each with its base word, sorted by form.
@@ -362,8 +362,8 @@ mod tests {
         assert_eq!(forms("went"), ["wwent", "sgo", "wgo", "wgoe"]);
     }
 
-    /// Goal: the words that a stem is looked for by are all that have it. Method: every word of
-    /// letters that occur in rules, up to 5 long: one that is not inflected is a form of its stem.
+    /// Goal: a query for a stem finds every word with this stem. Method: for every word of up to 5
+    /// letters that occur in rules: if the word is not inflected, it is a form of its stem.
     #[test]
     fn a_plain_word_is_a_form_of_its_stem() {
         let letters = *b"aeyilsdngt";

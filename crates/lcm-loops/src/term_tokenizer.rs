@@ -21,12 +21,12 @@ use core::ops::Range;
 
 use crate::{char_fold, cjk, int, stemmer};
 
-/// Most bytes of a term after its kind; a longer term is cut.
+/// Largest number of bytes of a term after its kind; a longer term is cut.
 pub const TERM_BYTES_MAX: usize = 64;
-/// Most bytes of a run with inner punctuation that is also an identifier.
+/// Largest number of bytes of a run with inner punctuation that is also an identifier.
 const IDENTIFIER_BYTES_MAX: usize = 256;
-/// Most words in a camel-case run. A run with more words, or with more than [`TERM_BYTES_MAX`]
-/// bytes, is probably encoded data and is not split.
+/// Largest number of words in a camel-case run. A run with more words, or with more than
+/// [`TERM_BYTES_MAX`] bytes, is probably encoded data and is not split.
 const CAMEL_PARTS_MAX: usize = 8;
 
 /// Classes of bytes. `HIGH` is any byte of a non-ASCII character, `JOINER` punctuation that may

@@ -1,12 +1,12 @@
 //! The digest of a whole store, independent of the engine, so that a test compares two
 //! implementations.
 //!
-//! For each entry in key order: u32 big-endian length of the key, the key, u32 big-endian length
-//! of the value, the value; SHA-256 over all of it, as 64 lower-case hex digits.
+//! For each entry in key order: u32 big-endian length of the key, the key, u32 big-endian length of
+//! the value, the value; the digest is the SHA-256 over these bytes, as 64 lower-case hex digits.
 
 use sha2::{Digest, Sha256};
 
-/// Digest of these entries, which must be in key order.
+/// Computes the digest of `entries`, which must be in key order.
 pub fn store_digest<'a>(entries: impl IntoIterator<Item = (&'a String, &'a Vec<u8>)>) -> String {
     let mut hasher = Sha256::new();
     for (key, value) in entries {
@@ -19,7 +19,7 @@ pub fn store_digest<'a>(entries: impl IntoIterator<Item = (&'a String, &'a Vec<u
     hex(&hasher.finalize())
 }
 
-/// SHA-256 of a text, as 64 lower-case hex digits.
+/// Computes the SHA-256 of a text, as 64 lower-case hex digits.
 #[must_use]
 pub fn text_sha256(text: &str) -> String {
     hex(&Sha256::digest(text.as_bytes()))

@@ -9,9 +9,9 @@ use lcm_text::base::error::{Error, ErrorCode, Result};
 /// How an operation fails.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Fault {
-    /// Nothing happened.
+    /// The operation fails before it reads or writes.
     Before,
-    /// A commit happened, but its reply was lost. A read just fails.
+    /// A commit is performed, but its reply is lost. A read fails as with [`Fault::Before`].
     ReplyLost,
 }
 
@@ -25,24 +25,24 @@ pub struct FaultStore<'a> {
     fired: bool,
 }
 
-/// A store that can be printed; every store can be one.
+/// A store that implements `Debug`; every such store has this trait.
 pub trait StoreDebug: Store + std::fmt::Debug {}
 
 impl<T: Store + std::fmt::Debug> StoreDebug for T {}
 
 impl<'a> FaultStore<'a> {
-    /// Wraps `inner`, to fail at operation `at` from now. 0: never.
+    /// Wraps `inner`. The operation with number `at`, counted from 1, fails; 0: no operation fails.
     pub fn new(inner: &'a mut dyn StoreDebug, at: u64, fault: Fault) -> Self {
         Self { inner, at, fault, done: 0, fired: false }
     }
 
-    /// Whether the failure has happened.
+    /// Returns whether the failure has happened.
     #[must_use]
     pub const fn fired(&self) -> bool {
         self.fired
     }
 
-    /// Operations so far.
+    /// Returns the number of operations so far.
     #[must_use]
     pub const fn operations(&self) -> u64 {
         self.done

@@ -17,25 +17,25 @@ use crate::{
     would_block_store::WouldBlockStore,
 };
 
-/// Rounds of `would-block` that one call may need before the host gives up.
+/// Most times that a call is repeated after `would-block` before the host gives up.
 const BLOCKED_ROUNDS_MAX: u32 = 2000;
 
 /// How the store of a host answers.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum StoreMode {
-    /// At once.
+    /// Every read is answered at once.
     #[default]
     Plain,
-    /// Every first read of a call with `would-block`.
+    /// The first read of each key or page in a call is answered with `would-block`.
     WouldBlock,
 }
 
 /// A failure for the next calls: operation number `at`, counted from the next call on.
 #[derive(Clone, Copy, Debug)]
 pub struct PlannedFault {
-    /// The operation, from 1.
+    /// Number of the operation, from 1.
     pub at: u64,
-    /// How it fails.
+    /// How the operation fails.
     pub fault: Fault,
 }
 
@@ -44,20 +44,20 @@ pub struct PlannedFault {
 pub struct RecordedCall {
     /// `interface.function`.
     pub name: String,
-    /// Its arguments, in the form of the golden vectors.
+    /// The arguments, in the format of the golden vectors.
     pub args: Json,
-    /// Its result.
+    /// The result.
     pub result: Json,
 }
 
 /// A host under test.
 #[derive(Debug, Default)]
 pub struct Host {
-    /// What is stored.
+    /// The store of the host.
     pub store: ModelStore,
-    /// What `compaction.run` and the drivers ask.
+    /// The model that `compaction.run` and `drive` call.
     pub model: ScriptedModel,
-    /// A bug in the layers around the engine.
+    /// A planted bug in the layers around the engine.
     pub plant: Plant,
     /// Whether every call gets a new instance.
     pub cold: bool,
@@ -71,22 +71,22 @@ pub struct Host {
 }
 
 impl Host {
-    /// A host with an empty store.
+    /// Creates a host with an empty store.
     ///
     /// # Errors
     ///
-    /// The configuration is refused.
+    /// The engine refuses the configuration.
     pub fn new(config: Option<Json>, mode: StoreMode) -> Result<Self, Error> {
         let mut host = Self { config, mode, ..Self::default() };
         host.restart()?;
         Ok(host)
     }
 
-    /// Drops the instance and makes a new one.
+    /// Replaces the instance by a new instance with the same configuration.
     ///
     /// # Errors
     ///
-    /// The configuration is refused.
+    /// The engine refuses the configuration.
     pub fn restart(&mut self) -> Result<(), Error> {
         self.engine = Engine::new();
         if let Some(config) = &self.config {
@@ -95,30 +95,31 @@ impl Host {
         Ok(())
     }
 
-    /// Drops the instance and makes one with another configuration.
+    /// Replaces the instance by a new instance with another configuration.
     ///
     /// # Errors
     ///
-    /// The configuration is refused.
+    /// The engine refuses the configuration.
     pub fn restart_with(&mut self, config: Json) -> Result<(), Error> {
         self.config = Some(config);
         self.restart()
     }
 
-    /// Plans a failure; [`Host::fault_fired`] tells whether it has happened.
+    /// Plans a failure; [`Host::fault_fired`] returns whether the failure has happened.
     pub fn plan_fault(&mut self, at: u64, fault: Fault) {
         self.fault = Some(PlannedFault { at, fault });
         self.fault_fired = false;
     }
 
-    /// Whether the planned failure has happened. A failure that has not happened stays planned,
-    /// its number less by the operations made.
+    /// Returns whether the planned failure has happened. A failure that has not happened stays
+    /// planned for the next call; the operations made so far are subtracted from its number.
     #[must_use]
     pub const fn fault_fired(&self) -> bool {
         self.fault_fired
     }
 
-    /// Lets `look` use the host without failures; what was planned stays planned.
+    /// Runs `look` with the host and without a planned failure. The failure stays planned for later
+    /// calls.
     pub fn undisturbed<T>(&mut self, look: impl FnOnce(&mut Self) -> T) -> T {
         let planned = self.fault.take();
         let seen = look(self);
@@ -126,17 +127,19 @@ impl Host {
         seen
     }
 
-    /// Takes back a planned failure.
+    /// Removes the planned failure.
     pub fn clear_fault(&mut self) {
         self.fault = None;
         self.fault_fired = false;
     }
 
-    /// Calls a function, once or, with an asynchronous store, as often as it needs.
+    /// Calls a function of the engine. With an asynchronous store, the call is repeated until its
+    /// answer is not `would-block`.
     ///
     /// # Errors
     ///
-    /// [`Misuse`] when the call itself is not well formed, or `would-block` never ends.
+    /// [`Misuse`]: the call violates the vector format, no scripted completion fits a request, or
+    /// the answer stays `would-block`.
     pub fn call(&mut self, name: &str, args: &Json) -> Result<Answer, Misuse> {
         if self.cold {
             self.restart().map_err(|error| error.to_string())?;
@@ -161,15 +164,15 @@ impl Host {
         Ok(answer)
     }
 
-    /// As [`Host::call`], for callers that know the call to be well formed.
+    /// Calls a function as [`Host::call`] does, for callers that know that the call is well formed.
     ///
     /// # Errors
     ///
-    /// The engine's.
+    /// Errors of the engine.
     ///
     /// # Panics
     ///
-    /// The call is not well formed.
+    /// [`Host::call`] returned a [`Misuse`].
     pub fn ask(&mut self, name: &str, args: &Json) -> Answer {
         self.call(name, args).unwrap_or_else(|misuse| panic!("{name}: {misuse}"))
     }
@@ -196,26 +199,28 @@ impl Host {
         Err("`admin.digest` does not end".to_owned())
     }
 
-    /// As [`Host::ask`], with arguments as JSON text, and an answer that is JSON text as its value.
+    /// Calls a function as [`Host::ask`] does, with arguments as JSON text. An answer that is JSON
+    /// text is returned as the JSON value.
     ///
     /// # Errors
     ///
-    /// The engine's.
+    /// Errors of the engine.
     ///
     /// # Panics
     ///
-    /// The call is not well formed, or the answer is a string and no JSON.
+    /// [`Host::call`] returned a [`Misuse`], `args` is no JSON, or the answer is a string that is
+    /// no JSON.
     pub fn told(&mut self, name: &str, args: &str) -> Answer {
         let answer = self.ask(name, &Json::of(args))?;
         Ok(answer.as_str().map_or_else(|| answer.clone(), Json::of))
     }
 
-    /// Calls a function while another instance makes the call `other`, as a whole, before
-    /// operation number `at` of this one. Also says whether the other had its turn.
+    /// Calls a function. Before its store operation number `at`, another instance makes the whole
+    /// call `other`. Also returns whether the other call was made.
     ///
     /// # Panics
     ///
-    /// A call is not well formed, or the other instance's call fails.
+    /// One of the calls violates the vector format, or the other instance's call fails.
     pub fn ask_interleaved(
         &mut self,
         name: &str,
@@ -258,7 +263,7 @@ impl Host {
             (!fired).then(|| PlannedFault { at: planned.at - operations, fault: planned.fault });
         if fired {
             self.fault_fired = true;
-            // The outcome is unknown, so the instance cannot be trusted any more.
+            // The outcome of the operation is unknown, so the cache of the instance may be wrong.
             self.restart().map_err(|error| error.to_string())?;
         }
         Ok(answer)

@@ -1,7 +1,7 @@
 //! A store that runs another writer before a chosen operation.
 //!
-//! A commit is atomic, so only the time of the other commit matters. A whole call of the other
-//! instance before each operation of this instance covers every interleaving of the two.
+//! A commit is atomic, so only the time of the other commit matters. Tests that make a whole call
+//! of the other instance before each operation of this instance cover every interleaving of both.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use lcm_text::base::error::Result;
 
 use crate::model_store::ModelStore;
 
-/// Runs `other` once, before operation number `at` (from 1).
+/// A store that runs `other` once, before operation number `at` (from 1).
 pub struct InterleavingStore<'a> {
     inner: &'a mut ModelStore,
     at: u64,
@@ -21,7 +21,8 @@ pub struct InterleavingStore<'a> {
 type Other<'a> = Box<dyn FnOnce(&mut ModelStore) + 'a>;
 
 impl<'a> InterleavingStore<'a> {
-    /// Wraps `inner`; `other` gets the store as it is at that moment.
+    /// Wraps `inner`; `other` gets the store as it is before operation `at`, and its writes are
+    /// kept.
     pub fn new(
         inner: &'a mut ModelStore,
         at: u64,
@@ -30,7 +31,7 @@ impl<'a> InterleavingStore<'a> {
         Self { inner, at, done: 0, other: Some(Box::new(other)) }
     }
 
-    /// Whether the other writer had its turn.
+    /// Returns whether `other` was run.
     #[must_use]
     pub const fn interleaved(&self) -> bool {
         self.other.is_none()
@@ -43,7 +44,7 @@ impl<'a> InterleavingStore<'a> {
         {
             let mut copy = self.inner.clone();
             other(&mut copy);
-            // Only what is stored: the counts belong to the call that is being interrupted.
+            // Only the stored entries are taken over: the counts belong to the interrupted call.
             *self.inner.entries_mut() = std::mem::take(copy.entries_mut());
         }
     }

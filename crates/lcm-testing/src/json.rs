@@ -1,8 +1,8 @@
 //! A JSON value that keeps the order of its keys, and its one-line text.
 //!
-//! In: text. Out: [`Json`] and back. The map of `serde_json` keeps the order only by a feature of
-//! the whole build, which would also change the engine under test. Floats are kept, but vectors
-//! should not use floats, because hosts write floats differently.
+//! In: text. Out: [`Json`] and back. The map of `serde_json` keeps the order only with a Cargo
+//! feature that applies to the whole build, so the feature would also change the engine under test.
+//! Floats are kept, but vectors should not use floats, because hosts write floats differently.
 
 use std::fmt;
 
@@ -29,12 +29,12 @@ pub enum Json {
     String(String),
     /// An array.
     Array(Vec<Json>),
-    /// An object; of duplicate keys all are kept, the last counts.
+    /// An object. All duplicate keys are kept; a lookup finds the last.
     Object(Vec<(String, Json)>),
 }
 
 impl Json {
-    /// Reads one value.
+    /// Parses a text that is one JSON value.
     ///
     /// # Errors
     ///
@@ -43,7 +43,7 @@ impl Json {
         serde_json::from_str(text).map_err(|error| error.to_string())
     }
 
-    /// Reads one value that a test wrote, or an engine.
+    /// Parses a text that a test or the engine wrote, and that must be one JSON value.
     ///
     /// # Panics
     ///
@@ -53,32 +53,32 @@ impl Json {
         Self::parse(text).unwrap_or_else(|why| panic!("{why}: {text}"))
     }
 
-    /// The string at this key.
+    /// Returns the string under a key.
     ///
     /// # Panics
     ///
-    /// There is none.
+    /// This is no object, or has no string under the key.
     #[must_use]
     pub fn text(&self, key: &str) -> String {
         let text = self.field(key).and_then(Self::as_str);
         text.unwrap_or_else(|| panic!("{key}: {self}")).to_owned()
     }
 
-    /// The number at this key.
+    /// Returns the number under a key; the number is not negative and has no fraction.
     ///
     /// # Panics
     ///
-    /// There is none.
+    /// This is no object, or has no such number under the key.
     #[must_use]
     pub fn number(&self, key: &str) -> u64 {
         self.field(key).and_then(Self::as_u64).unwrap_or_else(|| panic!("{key}: {self}"))
     }
 
-    /// The array at this key.
+    /// Returns the elements of the array under a key.
     ///
     /// # Panics
     ///
-    /// There is none.
+    /// This is no object, or has no array under the key.
     #[must_use]
     pub fn list(&self, key: &str) -> &[Json] {
         match self.field(key) {
@@ -87,13 +87,13 @@ impl Json {
         }
     }
 
-    /// The value as one line without spaces, keys in order.
+    /// Returns the value as compact JSON on one line, with keys in their order.
     #[must_use]
     pub fn compact(&self) -> String {
         serde_json::to_string(self).expect("a JSON value always has a text")
     }
 
-    /// The value of `key`; `None`: this is no object, or has no such key.
+    /// Returns the value under `key`; `None`: this is no object, or has no such key.
     #[must_use]
     pub fn field(&self, key: &str) -> Option<&Json> {
         match self {
@@ -104,7 +104,7 @@ impl Json {
         }
     }
 
-    /// The element at `index`; `None`: this is no array, or is shorter.
+    /// Returns the element at `index`, from 0; `None`: this is no array, or the array is shorter.
     #[must_use]
     pub fn element(&self, index: usize) -> Option<&Json> {
         match self {
@@ -113,7 +113,7 @@ impl Json {
         }
     }
 
-    /// The text of a string; `None`: this is none.
+    /// Returns the text of a string; `None`: this is no string.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         match self {
@@ -122,7 +122,7 @@ impl Json {
         }
     }
 
-    /// The number, if it is one without fraction and not negative.
+    /// Returns the number; `None`: this is no number, or the number is negative or has a fraction.
     #[must_use]
     pub const fn as_u64(&self) -> Option<u64> {
         match self {
@@ -131,7 +131,7 @@ impl Json {
         }
     }
 
-    /// The elements of an array; of anything else, none.
+    /// Returns the elements of an array; empty for any other value.
     #[must_use]
     pub fn elements(&self) -> &[Json] {
         match self {
@@ -140,12 +140,12 @@ impl Json {
         }
     }
 
-    /// A string value.
+    /// Creates a string value.
     pub fn string(text: impl Into<String>) -> Self {
         Self::String(text.into())
     }
 
-    /// An object with these entries.
+    /// Creates an object with these entries.
     #[must_use]
     pub fn object<const N: usize>(entries: [(&str, Json); N]) -> Self {
         Self::Object(entries.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())

@@ -7,7 +7,7 @@
     reason = "only tests use this crate; a panic in it is a failed test"
 )]
 //! Shared parts of the tests of `lcm-core`: stores that count, fail or block, a scripted model, the
-//! runner of the golden vectors, and the simulator.
+//! runner of the golden vectors (test cases as JSON), and the simulator.
 //!
 //! Keys and values of the engine are opaque here, except for planted bugs that select a kind of key
 //! (see [`plant`]).

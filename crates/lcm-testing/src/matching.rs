@@ -4,11 +4,11 @@
 
 use crate::json::Json;
 
-/// Compares by the rules of `tests/vectors/README.md`.
+/// Compares a result with an expectation by the rules of `tests/vectors/README.md`.
 ///
 /// # Errors
 ///
-/// One line that names the path, what was expected and what came.
+/// One line with the path of the first difference, the expected value and the actual value.
 pub fn check(expected: &Json, actual: Option<&Json>, path: &str) -> Result<(), String> {
     if let Some(wanted) = expected.field("$absent") {
         let absent = actual.is_none_or(|value| *value == Json::Null);
@@ -20,7 +20,7 @@ pub fn check(expected: &Json, actual: Option<&Json>, path: &str) -> Result<(), S
     if let Some(outcome) = operator(expected, actual) {
         return verdict(outcome?, expected, Some(actual), path);
     }
-    // A result that is JSON in a string is compared as the value it stands for.
+    // If a string is compared with another type of value, the string is parsed as JSON first.
     if let Json::String(text) = actual
         && !matches!(expected, Json::String(_) | Json::Null)
     {
@@ -83,7 +83,7 @@ fn verdict(holds: bool, expected: &Json, actual: Option<&Json>, path: &str) -> R
     Err(format!("{path}: expected {}, came {came}", shorten(&expected.compact())))
 }
 
-/// At most 300 characters of a text.
+/// Returns a text, cut to its first 300 characters and a note of its length if it is longer.
 #[must_use]
 pub fn shorten(text: &str) -> String {
     match text.char_indices().nth(300) {

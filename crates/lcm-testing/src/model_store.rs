@@ -22,7 +22,7 @@ pub const KEYS_MAX: usize = 1000;
 /// Most puts of one commit.
 pub const PUTS_MAX: usize = 256;
 
-/// What one call of the engine asked of its store.
+/// Counts of the host calls that one call of the engine made.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct CallCounts {
     /// `get_many` calls.
@@ -31,7 +31,7 @@ pub struct CallCounts {
     pub scan: u32,
     /// `commit` calls.
     pub commit: u32,
-    /// Keys asked for.
+    /// Keys of all `get_many` calls.
     pub keys: u32,
     /// Bytes of values read.
     pub bytes_read: u64,
@@ -42,7 +42,7 @@ pub struct CallCounts {
 }
 
 impl CallCounts {
-    /// Reads of either kind.
+    /// Returns the number of `get_many` and `scan` calls together.
     #[must_use]
     pub const fn reads(&self) -> u32 {
         self.get_many + self.scan
@@ -59,47 +59,47 @@ pub struct ModelStore {
 }
 
 impl ModelStore {
-    /// An empty store.
+    /// Creates an empty store.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Says that a new call of an engine begins: its counts start at zero.
+    /// Sets the counts to zero, because a new call of the engine begins.
     pub fn begin_call(&mut self) {
         self.counts = CallCounts::default();
     }
 
-    /// What was asked since the last [`ModelStore::begin_call`].
+    /// Returns the counts since the last [`ModelStore::begin_call`].
     #[must_use]
     pub const fn counts(&self) -> CallCounts {
         self.counts
     }
 
-    /// Commits that succeeded since the store was made.
+    /// Returns the number of commits that succeeded since the store was created.
     #[must_use]
     pub const fn commits(&self) -> u64 {
         self.commits
     }
 
-    /// Everything stored, in key order.
+    /// Returns all entries, in key order.
     #[must_use]
     pub const fn entries(&self) -> &BTreeMap<String, Vec<u8>> {
         &self.entries
     }
 
-    /// Everything stored, to be damaged by a test.
+    /// Returns all entries for writing, so that a test can damage them.
     pub fn entries_mut(&mut self) -> &mut BTreeMap<String, Vec<u8>> {
         &mut self.entries
     }
 
-    /// Bytes of all keys and values.
+    /// Returns the bytes of all keys and values.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.entries.iter().map(|(key, value)| (key.len() + value.len()) as u64).sum()
     }
 
-    /// SHA-256 of the store, computed without the engine.
+    /// Computes the digest of the store without the engine.
     #[must_use]
     pub fn digest(&self) -> String {
         store_digest(&self.entries)
@@ -116,7 +116,7 @@ impl ModelStore {
         );
     }
 
-    /// Writes without looking at guards: what a broken store does.
+    /// Writes without comparing guards, as a broken store does.
     pub fn write(&mut self, puts: &[Put]) {
         for put in puts {
             match &put.value {

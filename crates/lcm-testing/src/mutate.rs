@@ -3,7 +3,7 @@
 
 use crate::simulation::random::Random;
 
-/// Pieces that are put in at random places.
+/// Pieces that are inserted at random places.
 const PIECES: [&str; 26] = [
     "\"",
     "\\",
@@ -33,10 +33,10 @@ const PIECES: [&str; 26] = [
     "data:image/png;base64,iVBORw0KGgo",
 ];
 
-/// A text as long as it may become.
+/// Most bytes of a damaged text.
 const BYTES_MAX: usize = 60_000;
 
-/// Damages a text in one to four places; `other` is what may be spliced into it.
+/// Damages a text in one to four places. A piece of `other` may be spliced into the text.
 pub fn mutate(random: &mut Random, text: &str, other: &str) -> String {
     let mut out = text.to_owned();
     for _ in 0..random.between(1, 4) {
@@ -61,7 +61,8 @@ pub fn mutate(random: &mut Random, text: &str, other: &str) -> String {
                 out.insert_str(from, &piece.repeat(usize::try_from(count).unwrap()));
             }
             7 => {
-                // One more of something that is there: a member, an element, a word.
+                // Inserts a member with the same key before the next member that has one of these
+                // keys, if there is such a member.
                 let word = random.pick(&[
                     "\"id\":",
                     "\"role\":",
@@ -89,12 +90,12 @@ fn piece(random: &mut Random) -> &'static str {
     random.pick::<&'static str>(pieces)
 }
 
-/// Two offsets of a text, between characters.
+/// Returns two byte offsets in a text on character boundaries, the smaller first.
 fn range(random: &mut Random, text: &str) -> (usize, usize) {
     let length = u64::try_from(text.len()).unwrap();
     let mut at = || text.floor_char_boundary(usize::try_from(random.between(0, length)).unwrap());
     let (a, b) = (at(), at());
-    // Mostly a few characters, now and then a large part.
+    // The range is mostly at most 24 bytes long, and sometimes a large part of the text.
     let (from, to) = (a.min(b), a.max(b));
     if random.chance(700) {
         (from, text.floor_char_boundary(to.min(from + 24)))

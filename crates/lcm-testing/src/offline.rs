@@ -15,15 +15,15 @@ use crate::ModelStore;
 /// A completion that was applied.
 #[derive(Debug)]
 pub struct Applied<'a> {
-    /// What was asked.
+    /// The request.
     pub request: &'a CompletionRequest,
-    /// What was answered.
+    /// The answer of the offline summariser.
     pub answer: &'a Completion,
-    /// What came of it.
+    /// The outcome of `apply`.
     pub outcome: &'a ApplyOutcome,
 }
 
-/// Compacts until nothing is due; `each` is told of every completion.
+/// Compacts until nothing is due, and calls `each` with every applied completion.
 ///
 /// # Panics
 ///

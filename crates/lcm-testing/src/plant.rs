@@ -42,8 +42,9 @@ fn is_identity(put: &Put) -> bool {
     put.key.split_once('/').is_some_and(|(_, rest)| rest.starts_with('i'))
 }
 
-/// Takes the last block out of the root of a search segment: blocks (2 bytes, behind the two that
-/// every value has), 8 bytes for each of which the last two are its size, the blocks themselves.
+/// Removes the last block from the root of a search segment; other puts are unchanged. After the
+/// two bytes that begin every value, a root has: the number of blocks (2 bytes), a row of 8 bytes
+/// for each block (the last two bytes are its size), and the blocks if they are stored in the root.
 fn lose_postings(put: &Put) -> Put {
     let mut put = put.clone();
     let is_root = put
@@ -96,7 +97,7 @@ impl Store for PlantedStore<'_> {
     }
 }
 
-/// Changes what `context.assemble` returned: the first item is there twice.
+/// Doubles the first item in a result of `context.assemble`.
 pub fn double_item(assembled: &mut Json) {
     let Json::Object(entries) = assembled else { return };
     for (key, value) in entries {

@@ -30,11 +30,11 @@ struct Scripted {
     finish: Finish,
     model: String,
     purpose: Option<Purpose>,
-    /// `None`: for ever.
+    /// Number of requests that the completion may still answer; `None`: any number.
     left: Option<u64>,
 }
 
-/// Answers from a script.
+/// A model that answers from a script.
 #[derive(Clone, Debug, Default)]
 pub struct ScriptedModel {
     script: Vec<Scripted>,
@@ -43,17 +43,17 @@ pub struct ScriptedModel {
 }
 
 impl ScriptedModel {
-    /// Reads a script.
+    /// Parses a script.
     ///
     /// # Errors
     ///
-    /// A completion is not of the format.
+    /// A completion violates the vector format.
     pub fn new(script: &[Json]) -> Result<Self, Misuse> {
         let script = script.iter().map(read).collect::<Result<_, _>>()?;
         Ok(Self { script, used: 0, missing: false })
     }
 
-    /// The answer to a request; `None`: no completion fits it.
+    /// Answers a request with the first unused completion that fits; `None`: no completion fits.
     pub fn answer(&mut self, request: &CompletionRequest) -> Option<CompletionResult> {
         let fitting = self.script.iter_mut().find(|scripted| {
             scripted.left != Some(0)
@@ -87,13 +87,13 @@ impl ScriptedModel {
         }))
     }
 
-    /// Completions used so far.
+    /// Returns the number of completions used so far.
     #[must_use]
     pub const fn used(&self) -> u64 {
         self.used
     }
 
-    /// Whether a request found no completion that fits.
+    /// Returns whether no completion fitted one of the requests.
     #[must_use]
     pub const fn missing(&self) -> bool {
         self.missing

@@ -1,4 +1,5 @@
-//! Lists and exports of any length, as hosts hand them over: the calls of the engine one by one.
+//! Stores lists of messages, exports and imports of any length, as a host does: splits them into
+//! calls of the engine.
 
 use lcm_core::Engine;
 use lcm_text::{
@@ -9,12 +10,13 @@ use serde_json::{Value, json};
 
 use crate::ModelStore;
 
-/// Messages of one call.
+/// Most messages of one call.
 const BATCH_MESSAGES: usize = 100;
-/// Members of the `line` of a plan that only its first append has.
+/// Members of `line` in a plan of `reconcile` that only the first append of the plan gets. `line`
+/// has the planned changes of the line.
 const FIRST_MEMBERS: [&str; 4] = ["fork", "grown", "restored", "ends_doubt"];
 
-/// A list that is stored by the plan of `reconcile`.
+/// A list of messages to store with `reconcile` and the appends of its plan.
 pub struct PlannedList<'a> {
     /// Name of the conversation.
     pub conversation: &'a str,
@@ -28,7 +30,7 @@ pub struct PlannedList<'a> {
     pub now: Timestamp,
 }
 
-/// What the appends of a plan stored.
+/// Result of the appends of a plan.
 #[derive(Debug, Default)]
 pub struct StoredList {
     /// Number of stored messages.
@@ -40,11 +42,11 @@ pub struct StoredList {
 }
 
 impl PlannedList<'_> {
-    /// Plans the list and carries the plan out.
+    /// Plans the list with `reconcile`, and makes the appends of the plan.
     ///
     /// # Errors
     ///
-    /// Those of `identify`, `reconcile` and `append`.
+    /// Errors of `identify`, `reconcile` and `append`.
     pub fn store_list(
         &self,
         engine: &mut Engine,
@@ -138,7 +140,7 @@ fn take_part(line: &mut Value, flags: [bool; 2], last_count: Option<usize>) -> V
 ///
 /// # Panics
 ///
-/// If the export fails.
+/// The export fails.
 pub fn export_lines(
     engine: &mut Engine,
     store: &mut ModelStore,
@@ -162,7 +164,7 @@ pub fn export_lines(
 ///
 /// # Panics
 ///
-/// If the import fails.
+/// The import fails.
 pub fn import_lines(
     engine: &mut Engine,
     store: &mut ModelStore,

@@ -1,19 +1,19 @@
-//! Reads the format of a golden vector.
+//! Parses a golden vector: a test case as JSON, in the format of `tests/vectors/README.md`.
 
 use crate::json::Json;
 
-/// What a step expects.
+/// The expected outcome of a step.
 #[derive(Clone, Debug)]
 pub enum Expectation {
-    /// That the call succeeds.
+    /// The call succeeds.
     Success,
-    /// That the result matches.
+    /// The call succeeds, and its result matches.
     Match(Json),
-    /// That the call fails with this code and, if given, a message that matches.
+    /// The call fails with this code and a message that matches.
     Failure {
         /// The code.
         code: String,
-        /// Matched against the message.
+        /// Expectation for the message; `None`: any message.
         message: Option<Json>,
     },
 }
@@ -23,33 +23,35 @@ pub enum Expectation {
 pub struct Step {
     /// `interface.function`, `restart`, `drive` or `offline`.
     pub call: String,
-    /// Its arguments, references not yet replaced.
+    /// The arguments, in which references to results are not replaced yet.
     pub args: Json,
-    /// What it expects.
+    /// The expected outcome.
     pub expectation: Expectation,
 }
 
 /// One vector.
 #[derive(Clone, Debug)]
 pub struct Vector {
-    /// The claim.
+    /// The claim that the vector proves.
     pub description: String,
-    /// Configuration of every new instance.
+    /// Configuration of every new instance; `None`: the defaults.
     pub config: Option<Json>,
     /// The steps.
     pub steps: Vec<Step>,
     /// Scripted answers for `drive` and `compaction.run`.
     pub completions: Vec<Json>,
-    /// Digest of the store at the end; `None`: not blessed yet.
+    /// Expected digest of the store after the last step; `None`: the digest is not recorded yet
+    /// (`LCM_BLESS=1` records it).
     pub store_sha256: Option<String>,
 }
 
 impl Vector {
-    /// Reads a vector.
+    /// Parses a vector.
     ///
     /// # Errors
     ///
-    /// It is no JSON, has a field that the format does not know, or lacks one that it needs.
+    /// The text is no JSON, has an unknown field, lacks a required field, or has a field of a wrong
+    /// type.
     pub fn parse(text: &str) -> Result<Self, String> {
         let value = Json::parse(text)?;
         let known = ["description", "config", "steps", "completions", "store_sha256"];

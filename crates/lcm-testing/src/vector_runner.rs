@@ -1,7 +1,8 @@
 //! Runs golden vectors against the engine as a library.
 //!
 //! In: a file and a store mode. Out: a [`Report`], or the failure of the vector. The loop of
-//! `drive` and `offline` is the loop of every host package: plan, complete, apply, follow.
+//! `drive` and `offline` is the loop of every host package: plan, complete and apply, until no
+//! sweep is left.
 
 use std::{fs, path::Path};
 
@@ -15,23 +16,24 @@ use crate::{
     vector::{Expectation, Step, Vector},
 };
 
-/// Most plans of one `drive` before the runner says that it does not end.
+/// Most plans of one `drive` before the runner reports that `drive` does not end.
 const PLANS_MAX: u32 = 2000;
 
-/// What a vector left behind.
+/// Digests of a vector that was run.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// SHA-256 of the store, computed without the engine.
     pub store_sha256: String,
-    /// What the vector says it should be; `None`: it says nothing yet.
+    /// The digest that the vector expects; `None`: the vector has none yet.
     pub expected_sha256: Option<String>,
 }
 
-/// Runs the vector in `path`, its digest included.
+/// Runs the vector in `path`, and compares the digest of the store.
 ///
 /// # Errors
 ///
-/// One line: the step, the path in its result, what was expected and what came.
+/// One line with the step, the path in its result, the expected and the actual value; or the vector
+/// has no digest, or another digest than the store.
 pub fn run_vector(path: &Path, mode: StoreMode) -> Result<Report, String> {
     let report = run_steps(path, mode)?;
     match &report.expected_sha256 {
@@ -83,10 +85,10 @@ fn run_to_end(path: &Path, mode: StoreMode, is_recorded: bool) -> Result<Runner,
 struct Runner {
     host: Host,
     results: Vec<Json>,
-    /// Definitions of the tools, of the main agent and of a sub-agent: in the scope of the
-    /// conversation, and in that of the store.
+    /// Tool definitions of the main agent and of a sub-agent: first in the scope of the
+    /// conversation, then in the scope of the store.
     tools: [Vec<Json>; 2],
-    /// What the vector says of the store; `None`: nothing yet.
+    /// The digest that the vector expects; `None`: the vector has none yet.
     expected_sha256: Option<String>,
 }
 
@@ -151,7 +153,7 @@ impl Runner {
         Ok(restarted.map(|()| Json::Null))
     }
 
-    /// The digest, and whether the engine computes the same.
+    /// Returns the digest of the store; an error if the engine computes another digest.
     fn digest(&mut self) -> Result<String, String> {
         let independent = self.host.store.digest();
         let by_engine = self.host.read_digest()?;
@@ -162,11 +164,12 @@ impl Runner {
     }
 }
 
-/// Replaces every `$N.path` in the arguments of a step by that value of the result of step N.
+/// Replaces every string `$N.path` in the arguments of a step by the value at `path` in the result
+/// of step N, from 0.
 ///
 /// # Errors
 ///
-/// A reference leads nowhere.
+/// A reference names a step or a path that does not exist.
 pub fn replace_references(value: &Json, results: &[Json]) -> Result<Json, Misuse> {
     Ok(match value {
         Json::String(text) => match reference(text) {
@@ -211,21 +214,22 @@ fn reference(text: &str) -> Option<(usize, &str)> {
     Some((step.parse().ok().filter(|_| digits)?, path))
 }
 
-/// Where `drive` gets its answers.
+/// Source of the answers of `drive`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Answers {
-    /// From the script.
+    /// The completions of the vector.
     Scripted,
-    /// From `compaction.complete_offline`.
+    /// The offline summariser (`compaction.complete_offline`).
     Offline,
 }
 
-/// The loop that every host package has.
+/// Compacts with the loop of every host package: plans, answers the requests and applies the
+/// answers.
 ///
 /// # Errors
 ///
-/// [`Misuse`] when the arguments are not those of `drive`, no scripted completion fits, or the
-/// loop does not end.
+/// [`Misuse`]: `args` has an argument that `drive` does not have, no scripted completion fits, or
+/// the loop does not end.
 pub fn drive(host: &mut Host, args: &Json, answers: Answers) -> Result<Answer, Misuse> {
     if let Json::Object(entries) = args {
         let known = ["conversation", "budget", "now", "options"];
@@ -266,7 +270,7 @@ struct Drive<'a> {
 }
 
 impl Drive<'_> {
-    /// The arguments that every call of the loop has in common.
+    /// Returns the arguments of `drive` that have one of these names, for a call of the loop.
     fn base(&self, names: &[&str]) -> Vec<(String, Json)> {
         names
             .iter()
@@ -286,7 +290,8 @@ impl Drive<'_> {
         self.host.call("compaction.plan", &Json::Object(args))
     }
 
-    /// Serves a request and what follows it; `Some` is the reason for which the loop ends.
+    /// Answers a request and the retries that follow. `Some`: the loop ends, with this reason;
+    /// `None`: the loop continues.
     fn serve(
         &mut self,
         mut request: Json,

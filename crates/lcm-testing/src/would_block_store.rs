@@ -15,7 +15,8 @@ use crate::fault_store::StoreDebug;
 
 type ScanKey = (String, String, bool, u32, u32);
 
-/// A store whose reads are there only when they are asked for a second time.
+/// A store that answers a read with `would-block` until [`WouldBlockStore::fetch`] has fetched the
+/// values.
 #[derive(Debug)]
 pub struct WouldBlockStore<'a> {
     inner: &'a mut dyn StoreDebug,
@@ -41,7 +42,7 @@ impl<'a> WouldBlockStore<'a> {
         }
     }
 
-    /// Forgets what the preceding call fetched.
+    /// Forgets the values and pages that were fetched for the preceding call.
     pub fn begin_call(&mut self) {
         self.values.clear();
         self.pages.clear();
@@ -49,17 +50,18 @@ impl<'a> WouldBlockStore<'a> {
         self.blocked = 0;
     }
 
-    /// Reads that were answered with `would-block` in this call.
+    /// Returns the number of reads that were answered with `would-block` in this call.
     #[must_use]
     pub const fn blocked(&self) -> u64 {
         self.blocked
     }
 
-    /// Gets what was asked for, so that the repeated call finds it.
+    /// Fetches the keys and pages that the call tried to read, so that the repeated call finds
+    /// them.
     ///
     /// # Errors
     ///
-    /// As the wrapped store's reads.
+    /// Errors of the reads of the wrapped store.
     pub fn fetch(&mut self) -> Result<()> {
         let keys: Vec<String> = std::mem::take(&mut self.wanted_keys).into_iter().collect();
         for slice in keys.chunks(1) {
@@ -73,12 +75,12 @@ impl<'a> WouldBlockStore<'a> {
         Ok(())
     }
 
-    /// Performs the commit that the call wanted, if it did.
+    /// Performs the captured commit; does nothing if the call made no commit.
     ///
     /// # Errors
     ///
-    /// As the wrapped store's commit. The engine's instance is to be dropped then: it believes
-    /// the commit happened.
+    /// Errors of the commit of the wrapped store. The host must then drop the engine instance,
+    /// because the instance assumes that the commit happened.
     pub fn finish_call(&mut self) -> Result<()> {
         match self.captured.take() {
             Some((guards, puts)) => self.inner.commit(&guards, &puts),

@@ -46,8 +46,8 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     let subjects = if history.lines().any(|commit| commit == base) {
         git(&[&log[..], &[&range]].concat())?
     } else {
-        // A shallow clone ends after the base. Its first parents are newer than the base; side
-        // branches may start earlier.
+        // A shallow clone does not contain the base. All its first-parent commits are newer than
+        // the base, but commits of side branches may be older, so they are not checked.
         git(&[&log[..], &["--first-parent", "HEAD"]].concat())?
     };
     let findings = check_log(&subjects);

@@ -51,7 +51,7 @@ pub(crate) fn encode(workspace: &Workspace, target: &std::path::Path) -> Result<
     without_names(ComponentEncoder::default().module(&core)?.validate(true).encode()?)
 }
 
-/// Removes the section of names, which the encoder writes for debuggers: 5 KB.
+/// Removes the name section, 5 KB, which the encoder writes for debuggers.
 fn without_names(mut component: Vec<u8>) -> Result<Vec<u8>> {
     let mut found = None;
     for payload in Parser::new(0).parse_all(&component) {
@@ -65,7 +65,7 @@ fn without_names(mut component: Vec<u8>) -> Result<Vec<u8>> {
     if let Some(range) = found {
         let [start, end] = [range.start, range.end].map(usize::try_from);
         let (start, end) = (start.context("a section")?, end.context("a section")?);
-        // Before the content of a section are its kind, one byte, and its size in groups of 7 bits.
+        // A section begins with its kind (one byte) and its size (LEB128, groups of 7 bits).
         let groups = (0..).take_while(|group| (end - start) >> (7 * group) > 0).count();
         component.drain(start - 1 - groups..end);
     }

@@ -119,8 +119,8 @@ impl Metadata {
         unnamed.chain(idle).collect()
     }
 
-    /// Returns the findings about compilers: all crates name the same version, and no dependency
-    /// needs a newer version.
+    /// Returns the findings about compilers. The rules: all crates of the workspace name the same
+    /// version, and no dependency needs a newer version.
     fn compilers(&self) -> Result<Vec<String>> {
         let members = self.packages.iter().filter(|package| self.is_member(package));
         let oldest = members.filter_map(|package| package.rust_version.as_deref()).next();
@@ -203,7 +203,7 @@ mod tests {
         Metadata { packages, workspace_members }
     }
 
-    /// The findings once the newest `syn` and the crate of the workspace are changed.
+    /// Returns the findings after `change` has changed the workspace's crate and the newest `syn`.
     fn findings(change: impl FnOnce(&mut Package, &mut Package)) -> Vec<String> {
         let mut metadata = good();
         let [member, _, newest] = metadata.packages.as_mut_slice() else { unreachable!() };

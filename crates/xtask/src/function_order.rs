@@ -12,16 +12,18 @@ use std::{
 use anyhow::Result;
 use wasmparser::{Operator, Parser, Payload, TypeRef};
 
-/// Length in bytes of the pieces by which functions are compared. With 5, 6 and 8 the sizes differ
-/// by a thousandth.
+/// Length in bytes of the pieces by which functions are compared. With lengths of 5, 6 and 8, the
+/// compressed sizes differ by only a thousandth.
 const PIECE: usize = 6;
-/// Most functions that share a piece. A piece of more functions does not tell which are similar.
+/// Largest number of functions with the same piece. A piece that more functions have is ignored,
+/// because it does not show which functions are similar.
 const SHARERS_MAX: usize = 200;
-/// Bytes of functions before the next one that are compared with it: those that gzip sees.
+/// Bytes of already placed functions with which the next function is compared: about as many as
+/// gzip can refer to.
 const WINDOW: usize = 30_000;
 
-/// Functions that are called most and come first, because a call of one of the first 128 needs a
-/// byte less. 100 and 120 reduce its bytes further, but not its gzipped bytes.
+/// Number of the most called functions, which come first: a call of one of the first 128 functions
+/// needs a byte less. With 100 and 120 the module is smaller, but not the gzipped module.
 const CALLED_FIRST: usize = 60;
 
 /// Returns the module with one name per function: its place in the order, in digits.
@@ -72,7 +74,7 @@ pub(crate) fn name_by_order(module: &[u8]) -> Result<Vec<u8>> {
     }
     let mut section = Vec::new();
     push_text(&mut section, "name");
-    // Subsection 1 of the section of names holds those of functions.
+    // Subsection 1 of the name section holds the names of functions.
     section.push(1);
     push_number(&mut section, to_index(names.len()));
     section.extend(names);
@@ -83,7 +85,7 @@ pub(crate) fn name_by_order(module: &[u8]) -> Result<Vec<u8>> {
     Ok(named)
 }
 
-/// Appends a number in groups of seven bits, the lowest first.
+/// Appends a number as LEB128: in groups of seven bits, the lowest first.
 fn push_number(bytes: &mut Vec<u8>, mut number: u32) {
     while number > 0x7f {
         bytes.push(number.to_le_bytes()[0] | 0x80);
@@ -102,8 +104,8 @@ fn to_index(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// Returns the indices of the functions: `first`, then always the function that shares most with
-/// those in the window, for its length.
+/// Returns the indices of the functions in the new order. After `first`, the next function is
+/// always the one that shares most pieces with the window, relative to its length.
 fn order_functions(bodies: &[&[u8]], first: Vec<usize>) -> Vec<usize> {
     let mut ordering = Ordering::find_pieces(bodies);
     for function in first {
@@ -115,16 +117,18 @@ fn order_functions(bodies: &[&[u8]], first: Vec<usize>) -> Vec<usize> {
     ordering.order
 }
 
-/// Functions in their order so far, and what the others share with the window.
+/// The functions that have a place, and how similar each other function is to the window: the last
+/// placed functions, up to [`WINDOW`] bytes.
 struct Ordering<'a> {
     bodies: &'a [&'a [u8]],
-    /// The pieces of each function that other functions have, too: indices of `sharers`.
+    /// For each function, the pieces that it shares with other functions: indices of `sharers`.
     pieces: Vec<Vec<usize>>,
-    /// The functions with each piece.
+    /// For each piece, the functions that have it.
     sharers: Vec<Vec<usize>>,
-    /// How often each piece is in the window.
+    /// For each piece, the number of functions in the window that have it.
     in_window: Vec<usize>,
-    /// Weight of the pieces that each function shares with the window; `None`: it has its place.
+    /// For each function, the weight of its pieces that are in the window; `None`: the function
+    /// already has a place.
     scores: Vec<Option<u128>>,
     window: VecDeque<usize>,
     order: Vec<usize>,
@@ -199,8 +203,8 @@ impl<'a> Ordering<'a> {
         }
     }
 
-    /// Returns the function with the greatest score for its length to the power of three quarters;
-    /// of equals the first.
+    /// Returns the function with the greatest quotient of its score and its length to the power of
+    /// 3/4; among equals the first. `None`: all functions have a place.
     fn find_next(&self) -> Option<usize> {
         let mut best: Option<(u128, usize)> = None;
         for (function, score) in self.scores.iter().enumerate() {

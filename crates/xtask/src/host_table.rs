@@ -37,7 +37,7 @@ struct Report {
     vectors: u32,
     /// Vectors that passed.
     passed: u32,
-    /// Vectors that passed with a store that returns `would-block` to every first read.
+    /// Vectors that passed with a store that answers every first read with `would-block`.
     would_block_passed: u32,
     /// SHA-256 of the store after each vector, by file name below `tests/vectors`.
     digests: BTreeMap<String, String>,

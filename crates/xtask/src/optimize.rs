@@ -17,10 +17,11 @@ use crate::{
     workspace::{Workspace, run, write_if_changed},
 };
 
-/// Options: `--flatten` and `--rereloop` rebuild the control flow (half a percent); size before
-/// speed, until no pass saves more; no inlining of single callers (half a percent), but of the
-/// smallest functions (an eighth of a percent). The functions are sorted by name, because their
-/// order would depend on the path of the workspace.
+/// Options of `wasm-opt`, with the share of the size that each saves. `--flatten` and `--rereloop`
+/// rebuild the control flow (half a percent). Passes prefer size to speed, and repeat until none
+/// saves more. Functions with one caller are not inlined (half a percent), but the smallest
+/// functions are (an eighth of a percent). Functions are sorted by name, because without the
+/// sorting their order would depend on the path of the workspace.
 const ARGUMENTS: [&str; 9] = [
     "--flatten",
     "--rereloop",
@@ -108,7 +109,8 @@ fn with_plain_names(module: &[u8]) -> Result<Vec<u8>> {
     Ok(plain)
 }
 
-/// Overwrites the digits of `17h0123456789abcdefE`, the last part of a mangled name.
+/// Overwrites the hash digits in the last part of mangled names, which has the form
+/// `17h0123456789abcdefE`.
 fn blank_hashes(names: &mut [u8]) {
     let mut at = 0;
     while let Some(window) = names.get_mut(at..at + 20) {

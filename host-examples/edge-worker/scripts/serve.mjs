@@ -1,6 +1,6 @@
 // Serves the worker on a free loopback port until interrupted; keeps its objects in build/storage.
 //
-// What it is deployed with as variables and secrets comes from the environment here.
+// Takes the variables and secrets of a deployment from the environment of this process.
 
 import { fileURLToPath } from "node:url";
 

@@ -1,9 +1,9 @@
 // Starts a worker in workerd on a free loopback port.
 //
-// Writes a configuration into the storage: workerd wants every module listed, so the imports are
-// followed from the main one. Modules are named by their path below host-examples, where relative
-// imports work. What a bundler does with `lcm-engine` is done by a module of that name beside each
-// that imports it.
+// Writes a configuration into the storage folder. workerd requires a list of all modules, so this
+// module follows the imports from the main module. Names of modules are their paths below
+// host-examples, so that relative imports work. To resolve the import `lcm-engine` without a
+// bundler, each folder gets a module of this name that re-exports the package.
 
 import { spawn } from "node:child_process";
 import { mkdir, readFile, readdir, writeFile } from "node:fs/promises";
@@ -14,30 +14,30 @@ import { fileURLToPath } from "node:url";
 
 const examples = fileURLToPath(new URL("../..", import.meta.url)).replace(/\/$/, "");
 const START_MS_MAX = 20_000;
-/** What a worker is asked with unless told otherwise. */
+/** Default access token of a worker. */
 const TOKEN = "local";
 
-/** The date whose behaviour the worker is written for, as it is deployed. */
+/** Resolves to the compatibility date of the deployed worker. */
 async function compatibilityDate() {
   const text = await readFile(join(examples, "edge-worker", "wrangler.jsonc"), "utf8");
   return JSON.parse(text.replace(/^\s*\/\/.*$/gm, "")).compatibility_date;
 }
 
-/** Where the modules of the package are: their names begin with `name`, their files are in it. */
+/** Resolves to the package in `folder`: prefix of its module names, its folder and its entry. */
 async function engineIn(folder) {
   const name = folder === join(examples, "node") ? "node" : "lcm-engine";
   const { exports } = JSON.parse(await readFile(join(folder, "package.json"), "utf8"));
   return { name, folder, entry: posix.join(name, exports["."].workerd) };
 }
 
-/** The file of a module. */
+/** Returns the path of a module's file. */
 function fileOf(path, engine) {
   const inside = `${engine.name}/`;
   if (path.startsWith(inside)) return join(engine.folder, path.slice(inside.length));
   return join(examples, path);
 }
 
-/** Names of a module and all it imports, the module itself first. */
+/** Resolves to the names of a module and of all modules that it imports, itself first. */
 async function modulesFrom(path, engine, found = []) {
   if (found.includes(path)) return found;
   found.push(path);
@@ -52,7 +52,7 @@ async function modulesFrom(path, engine, found = []) {
   return found;
 }
 
-/** The module by which those of one folder find the package. */
+/** Returns the line of the module `lcm-engine` of one folder, which re-exports the package. */
 function engineLine(folder, engine) {
   const source = `export * from "${posix.relative(folder, engine.entry)}";`;
   return `    ( name = "${folder}/lcm-engine", esModule = ${JSON.stringify(source)} ),`;
@@ -64,7 +64,7 @@ function moduleLine(path, engine, from) {
   return `    ( name = "${path}", ${kind} = embed ${file} ),`;
 }
 
-/** What is bound beside the conversations: texts, the objects of the tests, a model's service. */
+/** Returns all further bindings: texts, the Durable Objects of tests, the service of a model. */
 function bindingsOf({ main, model, variables }) {
   const checks = main.includes("/test/");
   const texts = Object.entries({ ACCESS_TOKEN: TOKEN, ...variables })
@@ -87,7 +87,7 @@ function bindingsOf({ main, model, variables }) {
   };
 }
 
-/** The modules of a worker as its configuration lists them, the main one first. */
+/** Resolves to the lines of a worker's modules in its configuration, the main module first. */
 async function modulesOf({ storage, main, engine }) {
   const modules = await modulesFrom(main, engine);
   const folders = new Set(modules.map((path) => posix.dirname(path)));
@@ -98,7 +98,7 @@ async function modulesOf({ storage, main, engine }) {
   ];
 }
 
-/** The same of a folder that a bundler wrote: `worker.js` and the modules it imports. */
+/** Like `modulesOf`, for a folder that a bundler wrote: `worker.js` and its WASM modules. */
 async function modulesIn(bundle, storage) {
   const names = (await readdir(bundle)).filter((name) => name.endsWith(".wasm"));
   const line = (name, kind) => {
@@ -162,7 +162,7 @@ function freePort() {
   });
 }
 
-/** The native program; its package's own start script would download what is there already. */
+/** Returns the path of the native program; the package's start script would download it again. */
 function workerdPath() {
   const require = createRequire(import.meta.url);
   const packages = {
@@ -192,12 +192,13 @@ async function untilReady(url, child) {
 }
 
 /**
- * Starts a worker; resolves to its address, its token, its process and a function to end it.
+ * Starts a worker; resolves to its address, its access token, its process id and a function that
+ * stops it.
  *
- * `storage` is the folder that keeps the Durable Objects, `main` the worker's module below
- * host-examples, or `bundle` a folder that a bundler wrote, `engine` the folder of the package,
- * `model` the address of a model's service, `variables` what is bound as texts, `heapMegabytes`
- * what its objects in JavaScript may take. It is asked with `token`.
+ * `storage` is the folder for Durable Objects. `main` is the worker's module below host-examples;
+ * `bundle`, a folder that a bundler wrote, replaces it. `engine` is the folder of the package,
+ * `model` the address of a model's service, `variables` the texts to bind, and `heapMegabytes`
+ * the limit of the JavaScript heap.
  */
 export async function startWorker(storage, options = {}) {
   const { main = "edge-worker/src/worker.js", ...others } = options;

@@ -2,9 +2,9 @@
 // MODEL_URL or behind the service binding MODEL. With neither, no model is asked, and the engine
 // makes the summaries.
 //
-// The model is the one that the request names by the configuration, else MODEL_NAME. For another
-// API, return another function: with Workers AI it is
-// `({ system, prompt }) => env.AI.run(name, { messages })`, for the API of a provider its SDK.
+// The name of the model is the configured name in the request, else MODEL_NAME. For another API,
+// return another function: for Workers AI `({ system, prompt }) => env.AI.run(name, { messages })`,
+// for another provider a function that calls its SDK.
 
 /** `finish` of an answer by `finish_reason`; any other reason is `stop`. */
 const FINISHES = { length: "length", content_filter: "refusal" };

@@ -3,8 +3,8 @@
 import { LcmError } from "lcm-engine";
 
 /**
- * Most bytes of a body, and most lines of a transcript. An isolate has 128 MB for the body and the
- * values parsed from it, and other objects may share the isolate.
+ * Largest size of a body in bytes, and largest number of lines of a transcript. An isolate has
+ * 128 MB for the body and the values parsed from it, and other objects may share the isolate.
  */
 const BODY_BYTES_MAX = 8 * 1024 * 1024;
 const BODY_LINES_MAX = 20_000;

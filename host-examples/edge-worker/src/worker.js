@@ -1,4 +1,4 @@
-// The worker: hands an authorised request to the Durable Object of its conversation.
+// The worker: forwards an authorised request to the Durable Object of its conversation.
 //
 // Paths are /conversations/ID/ROUTE; the routes are those of routes.js. A client with ACCESS_TOKEN
 // may use every conversation. To give clients other rights, change this module.
@@ -29,7 +29,7 @@ async function mayAsk(request, token) {
   return crypto.subtle.timingSafeEqual(one, other);
 }
 
-/** Hands a request to an object. If the object fails meanwhile, the client must repeat. */
+/** Forwards a request to an object. If the object fails meanwhile, the client must repeat it. */
 async function handedOn(request, object) {
   try {
     return await object.fetch(request);

@@ -7,20 +7,20 @@ import { runVector } from "../../node/src/vectors.js";
 import { walkthrough } from "../../node/src/walkthrough.js";
 import { failedSteps } from "./store-steps.js";
 
-/** Runs one check over its empty storage. */
+/** A Durable Object that runs one check over its empty storage. */
 export class Check extends DurableObject {
-  /** `{failures, sha256}` of one vector. */
+  /** Runs one vector; resolves to `{failures, sha256}`. */
   vector(text, mode) {
     return runVector(JSON.parse(text), mode, instantiate, durableStore(this.ctx.storage));
   }
 
-  /** `{said, digest, equal}` of the walkthrough over the given lines. */
+  /** Runs the walkthrough over the given lines; resolves to `{said, digest, equal}`. */
   async walkthrough(text) {
     const lcm = await open({ store: durableStore(this.ctx.storage) });
     return walkthrough(lcm, text.trimEnd().split("\n"));
   }
 
-  /** What the storage does otherwise than a store should, of the steps of the conformance kit. */
+  /** Runs the store steps of the conformance kit; returns the steps that failed. */
   store(text) {
     return failedSteps(durableStore(this.ctx.storage), JSON.parse(text));
   }

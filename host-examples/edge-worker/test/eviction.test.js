@@ -1,5 +1,5 @@
-// Objects that vanish at the worst moments: workerd is killed while a model thinks, between plan
-// and apply, and as it has answered. Afterwards there is what there would be without that.
+// Objects that vanish at the worst moments: workerd is killed while a model works, between plan and
+// apply, and just after its answer. Afterwards the store must be as in a run without the kill.
 
 import assert from "node:assert/strict";
 import { rm } from "node:fs/promises";
@@ -36,8 +36,8 @@ after(async () => {
 });
 
 /**
- * The digest of a compaction in Node that is stopped at completion `at`, whose answer is lost, and
- * begun again; and how many completions there were before.
+ * Runs a compaction in Node, stops it at completion `at`, whose answer is lost, and compacts again.
+ * Resolves to the digest at the end, and the number of completions before the stop.
  */
 async function stopped(at) {
   const controller = new AbortController();
@@ -58,7 +58,7 @@ async function stopped(at) {
   return { digest: await lcm.digest(), completions };
 }
 
-/** Compacts, kills workerd at completion `at`, `moment` says when, and compacts to the end. */
+/** Compacts, kills workerd at completion `at`, exactly at `moment`, and compacts to the end. */
 async function disturbed(name, at, moment) {
   const chat = client(worker, name);
   assert.equal((await chat.post(`messages?now=${NOW}`, lines.join("\n")))[0], 200);
@@ -72,7 +72,7 @@ async function disturbed(name, at, moment) {
     if (asked !== at) return undefined;
     if (moment === "thinking") {
       killed(worker.stop());
-      // The answer goes to nobody.
+      // The killed worker does not receive the answer.
       await new Promise((resolve) => setTimeout(resolve, 20));
     } else {
       setImmediate(() => killed(worker.stop()));

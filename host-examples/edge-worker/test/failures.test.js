@@ -1,5 +1,5 @@
-// What happens when something goes wrong at a bad moment, in workerd: each failure has a status and
-// a code, and whatever it was, nothing is lost or doubled.
+// Failures at bad moments, in workerd: each failure has a status and a code, and no message is lost
+// or stored twice.
 
 import assert from "node:assert/strict";
 import { readFile, rm } from "node:fs/promises";
@@ -18,7 +18,7 @@ let model;
 let answer;
 let worker;
 
-/** A worker with a storage of its own, until the tests end. */
+/** Starts a worker with a new storage, which runs until the tests end. */
 async function started(options) {
   const folder = await temporaryFolder();
   const begun = await startWorker(folder, options);
@@ -39,14 +39,14 @@ after(async () => {
   }
 });
 
-/** A conversation that has the walkthrough. */
+/** Resolves to the client of a conversation with the messages of the walkthrough. */
 async function filled(name, at = worker) {
   const chat = client(at, name);
   assert.equal((await chat.post("messages", lines.join("\n")))[1].ingested, lines.length);
   return chat;
 }
 
-/** A model that is asked and answers when it is told: `{asked, release}`. */
+/** A model that answers only after `release()`; `asked` resolves when it is asked. */
 function held() {
   let release;
   const told = new Promise((resolve) => {
@@ -165,14 +165,14 @@ test("what was stored though the reply was lost is recognised as the README says
   const alone = long.slice(1);
   const now = "now=1700000000000";
   const cases = [
-    // The route and its options, what both requests say, what the second adds, and whether the
-    // messages are known then.
+    // Each case: the messages, options of both requests, options of the second request only, and
+    // whether the second request recognises the messages as stored.
     [short, now, "repeat=true", true],
     [short, now, "", true],
     [short, "", "", true],
     [short, "", "repeat=true", true],
     [long, "", "", true],
-    // The only message of a list is new.
+    // The only message of a list counts as new unless the call is a repetition at the same time.
     [alone, now, "repeat=true", true],
     [alone, now, "", false],
     [alone, "", "", false],
@@ -243,7 +243,8 @@ test("an alarm that rings twice, and beside a request, does what is owed once", 
   const { asked, release } = held();
   await turn(chat);
   await asked;
-  // The alarm waits for its model: another turn sets it again, and a request does the same work.
+  // While the alarm waits for its model, another turn sets the alarm again, and a request does the
+  // same work.
   await turn(chat);
   const beside = chat.post("maintain?budget=10000");
   release();
@@ -279,7 +280,7 @@ test("the largest bodies that are taken fit an isolate of 128 MB", async () => {
   const many = Array.from({ length: messages }, (_, i) => line(`${i}`.padEnd(short, " word")));
   const texts = ["y".repeat(bytes - 100), "\u4e16".repeat(bytes / 3 - 100)];
   const bodies = [many.join("\n"), ...texts.map(line)];
-  // Of the process: beside the isolate there is the rest of workerd, which is there before.
+  // The peak of the whole process; the memory of workerd itself is measured before and subtracted.
   const peakMegabytes = async (pid) => {
     const said = await readFile(`/proc/${pid}/status`, "utf8");
     const kilobytes = Number(/VmHWM:\s+(\d+) kB/.exec(said)?.[1]);
@@ -293,7 +294,7 @@ test("the largest bodies that are taken fit an isolate of 128 MB", async () => {
     const before = await peakMegabytes(small.pid);
     assert.equal((await chat.post("messages", body))[0], 200);
     const taken = (await peakMegabytes(small.pid)) - before;
-    // What it is about was measured: a body of this size leaves its mark.
+    // The lower bound shows that the measurement works: the body itself takes this memory.
     assert.ok(taken > bytes / 1e6 && taken < 105, `${taken} MB`);
     await small.stop();
   }

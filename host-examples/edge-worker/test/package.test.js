@@ -1,4 +1,4 @@
-// The worker over the tarball of the package, as somebody gets it.
+// The worker with the tarball of the package, as users install it.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -40,7 +40,7 @@ test("whoever asks for the condition `workerd` gets the entry for workers", () =
   assert.equal(resolved(), file("index.js"));
 });
 
-/** Leads a conversation with a worker of these options from its messages to a context. */
+/** Starts a worker with these options, stores a conversation and assembles a context. */
 async function works(name, options) {
   const worker = await startWorker(join(folder, name), options);
   running.push(worker);
@@ -61,7 +61,7 @@ test("what wrangler would deploy of a copy of this folder works in workerd", asy
   for (const name of ["src", "wrangler.jsonc"]) {
     await cp(beside(`edge-worker/${name}`), join(folder, name), { recursive: true });
   }
-  // Of its own it wants Node 22, and a home.
+  // wrangler needs Node 22 and a home folder.
   const node = execFileSync("bash", [beside("node/scripts/node.sh"), "22"], { encoding: "utf8" });
   const wrangler = beside("edge-worker/node_modules/wrangler/bin/wrangler.js");
   const deploy = [wrangler, "deploy", "--dry-run", "--outdir", "bundle"];

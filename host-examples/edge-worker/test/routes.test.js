@@ -1,4 +1,4 @@
-// The worker as a client sees it, in workerd: all routes, what is refused, the model and the alarm.
+// The worker from a client's view, in workerd: all routes, refused requests, the model, the alarm.
 
 import assert from "node:assert/strict";
 import { readFile, rm } from "node:fs/promises";
@@ -26,7 +26,7 @@ after(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** A conversation that has the walkthrough. */
+/** Resolves to the client of a conversation with the messages of the walkthrough. */
 async function filled(name) {
   const chat = client(worker, name);
   const [status, receipt] = await chat.post("messages", lines.join("\n"));
@@ -76,7 +76,7 @@ test("an agent has its tools, and its questions are answered", async () => {
     const [status, answer] = await chat.post("tools/lcm_grep", mistake);
     assert.deepEqual([status, answer.isError, answer.text !== ""], [200, true, true], mistake);
   }
-  // What the tools read is for the worker to say, neither for the model nor for a client.
+  // Only the worker decides what the tools read, neither the model nor a client.
   const [, named] = await chat.post("tools/lcm_grep", { pattern: "x", conversationId: "other" });
   assert.match(named.text, /`conversationId` is not an argument/);
   assert.doesNotMatch(JSON.stringify(definitions), /conversationId|allConversations/);
@@ -189,7 +189,7 @@ test("the model behind the binding writes the summaries, and its failures have c
   const [status, { error }] = await chat.post(`compact?budget=${BUDGET}`);
   assert.deepEqual([status, error.code], [502, "completion-failed"]);
   answer = async () => ({ status: 429, headers: { "retry-after": "120" } });
-  // The engine's breaker may have opened by the refused key; whatever it is, nothing is lost.
+  // The refused key may have opened the engine's breaker; in both cases nothing is lost.
   const [, limited] = await chat.post(`compact?budget=100000&mode=until-under&force=true`);
   assert.equal(limited.failure?.code ?? "rate-limited", "rate-limited");
   answer = undefined;
@@ -278,7 +278,7 @@ test("a question goes to its end though its client went away", async () => {
   await assert.rejects(asking);
   end();
   answer = undefined;
-  // Another one of the conversation is told that it is busy for as long as it is open.
+  // While the question is open, another question of the conversation gets the status `busy`.
   await eventually(async () => {
     const [, next] = await chat.post("ask", { question: "what of the batch window?" });
     return next.status !== "busy";

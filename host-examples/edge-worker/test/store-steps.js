@@ -1,6 +1,6 @@
-// Runs the steps of `../../kit/store.json` over a store, which shows what a store must do.
+// Runs the steps of `../../kit/store.json`, which describe what a store must do, over a store.
 
-/** A text as it stands in the steps: each character is one byte. */
+/** Returns the bytes of a text in the steps, where each character is one byte. */
 function bytesOf(value) {
   if (value === null) return undefined;
   const { text, count } = value.$repeat ?? { text: value, count: 1 };
@@ -14,7 +14,7 @@ function textOf(value) {
 const pairsOf = (given) => given.map(([key, value]) => ({ key, value: bytesOf(value) }));
 const expanded = (value) => textOf(bytesOf(value));
 
-/** The code that a commit ends with; null: it is written. */
+/** Returns the error code of a commit; null: the commit succeeded. */
 function committed(store, { guards, puts }) {
   try {
     store.commit(pairsOf(guards), pairsOf(puts));
@@ -24,7 +24,7 @@ function committed(store, { guards, puts }) {
   }
 }
 
-/** What a step ended with, and what it should. */
+/** Runs a step; returns the found result and the expected result. */
 function did(store, { get, commit, scan, fill, read, expect = null }) {
   if (get) return [store.getMany(get).map(textOf), expect.map(expanded)];
   if (commit) return [committed(store, commit), expect];
@@ -38,7 +38,7 @@ function did(store, { get, commit, scan, fill, read, expect = null }) {
   return [store.getMany(keys).map(textOf), keys.map((key, at) => (at < expect ? key : null))];
 }
 
-/** `[claim, found]` of each step that an empty store does not do as it should. */
+/** Runs all steps on an empty store; returns `[claim, found]` of each step that fails. */
 export function failedSteps(store, { steps }) {
   return steps.flatMap((step) => {
     const [found, wanted] = did(store, step).map((of) => JSON.stringify(of));

@@ -1,4 +1,4 @@
-// What the tests of the worker have in common: clients, and a model that the test answers for.
+// Shared code of the worker's tests: clients, and a model whose answers a test decides.
 
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
@@ -9,23 +9,23 @@ import { join } from "node:path";
 export const NOW = 1_700_000_000_000;
 export const BUDGET = 3_000;
 
-/** The messages of the walkthrough, a line each. */
+/** Resolves to the messages of the walkthrough, one JSON line each. */
 export async function transcript() {
   const path = new URL("../../walkthrough.jsonl", import.meta.url);
   return (await readFile(path, "utf8")).trimEnd().split("\n");
 }
 
-/** What the model of the tests says: the failures of a text are in it. */
+/** Default answer of the test model. It mentions the failures that the walkthrough contains. */
 export const SAID = "the tests of the module fail";
 
-/** A new folder of the test's own. */
+/** Resolves to the path of a new temporary folder. */
 export function temporaryFolder() {
   return mkdtemp(join(tmpdir(), "lcm-edge-"));
 }
 
 /**
- * A server that speaks Chat Completions: `answer(body, number)` resolves to `{status, body}` or
- * nothing, which is the answer `SAID`. Resolves to `{address, asked, close}`.
+ * Starts a server with the Chat Completions API. `answer(body, number)` resolves to
+ * `{status, body}`, or to undefined for the answer `SAID`. Resolves to `{address, asked, close}`.
  */
 export async function startModel(answer = async () => undefined) {
   const asked = [];
@@ -53,8 +53,8 @@ export async function startModel(answer = async () => undefined) {
 }
 
 /**
- * Calls of one conversation: `get(path)`, `post(path, body)` and `remove(path)` resolve to
- * `[status, answer]`.
+ * Returns a client of one conversation: `get(path)`, `post(path, body)` and `remove(path)` resolve
+ * to `[status, answer]`.
  */
 export function client({ url, token }, conversation) {
   const base = `${url}/conversations/${encodeURIComponent(conversation)}`;
@@ -76,7 +76,7 @@ export function client({ url, token }, conversation) {
   };
 }
 
-/** Repeats `look` until it resolves to something that is true. */
+/** Repeats `look` until it resolves to a true value; fails after 400 attempts. */
 export async function eventually(look) {
   for (let attempt = 0; attempt < 400; attempt++) {
     const seen = await look();

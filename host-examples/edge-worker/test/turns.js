@@ -1,12 +1,12 @@
-// A Durable Object that measures what a turn costs: a conversation without a model that counts how
-// often it reads. Its clock has a resolution of a millisecond.
+// A Durable Object that measures the time and the reads of a turn: a conversation without a model.
+// Its clock has a resolution of one millisecond.
 
 import { DurableObject } from "cloudflare:workers";
 import { durableStore, open } from "lcm-engine";
 
 import { answered, ID } from "../src/routes.js";
 
-/** A store that counts how often it is read. */
+/** Returns a store that counts its reads. */
 function counting(store) {
   const counted = {
     reads: 0,
@@ -23,7 +23,7 @@ function counting(store) {
   return counted;
 }
 
-/** Milliseconds in the middle of some. */
+/** Returns the median of the milliseconds in a list. */
 function middle(list) {
   const sorted = list.map(({ ms }) => ms).sort((one, other) => one - other);
   return sorted[Math.floor(sorted.length / 2)];
@@ -31,7 +31,7 @@ function middle(list) {
 
 const most = (list) => Math.max(...list.map(({ reads }) => reads));
 
-/** A conversation, and what further messages of it cost. */
+/** A conversation that measures the cost of further messages. */
 export class Turns extends DurableObject {
   #store;
   #lcm;
@@ -42,7 +42,7 @@ export class Turns extends DurableObject {
     this.#lcm = open({ store: this.#store });
   }
 
-  /** As a conversation answers, and `POST turns`: each line of the body is one. */
+  /** Answers the routes of a conversation, and `POST turns`, which makes a turn of each line. */
   async fetch(request) {
     const lcm = await this.#lcm;
     if (!new URL(request.url).pathname.endsWith("/turns")) return answered(request, lcm, { later() {}, forget() {} });

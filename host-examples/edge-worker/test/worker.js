@@ -1,9 +1,10 @@
-// The worker with what only its tests ask:
+// The worker with further routes for its tests:
 //
 //   POST /check/walkthrough, /vector, /store    in a fresh object each time
-//   /turns/ID/ROUTE                             as /conversations, and what turns cost
-//   POST /conversations/ID/vanish               evicts the object, whatever it is doing
-//   any request with lost=true in its query     is done, and evicts the object before the answer
+//   /turns/ID/ROUTE                             as /conversations, and measures turns
+//   POST /conversations/ID/vanish               evicts the object at once
+//   any request with lost=true in its query     is carried out, but the answer is lost: the object
+//                                               is evicted first
 
 import worker, { Conversation as Kept } from "../src/worker.js";
 

@@ -1,4 +1,4 @@
-"""Whether a result is what a vector expects, and where it is not.
+"""Compares a result with the value that a vector expects.
 
 In: the expected value and the result. Out: nothing, or `Mismatch` with the first difference.
 """
@@ -9,17 +9,17 @@ import json
 from typing import Any
 
 ABSENT = object()
-"""Stands for a value that is not there."""
+"""Marks a missing value."""
 
 SHOWN_CHARACTERS_MAX = 300
 
 
 class Mismatch(Exception):
-    """A claim of a vector that does not hold, or a vector that is not of the format."""
+    """A claim of a vector that does not hold, or a vector that breaks the format."""
 
 
 def shorten(value: Any) -> str:
-    """A value as JSON, at most 300 characters of it."""
+    """Returns the first 300 characters of a value as JSON."""
     if value is ABSENT:
         return "nothing"
     text = json.dumps(value, ensure_ascii=False)

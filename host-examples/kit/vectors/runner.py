@@ -22,26 +22,27 @@ _STEP_FIELDS = {"call", "args", "expect", "expect_error", "note"}
 
 
 class Host(Protocol):
-    """What the runner asks of a host. A failed call raises an error with `code` and `message`.
+    """The functions that a host provides for the runner. A failed call raises an error with `code`
+    and `message`.
 
-    Names of arguments and results are in snake_case, values what JSON has. An `AsyncHost` has the
+    Names of arguments and results are in snake_case; values are JSON values. An `AsyncHost` has the
     same functions, and those that call the component are coroutines.
     """
 
     def parameters(self, name: str) -> dict[str, bool]:
-        """Parameters of `interface.function`, and of each whether it is optional."""
+        """Returns the parameters of `interface.function`, and whether each is optional."""
 
     def call(self, name: str, arguments: dict[str, Any]) -> Any:
-        """Calls `interface.function`; what is left out has the neutral value of its type."""
+        """Calls `interface.function`; an absent argument gets the neutral value of its type."""
 
     def drive(self, arguments: dict[str, Any], offline: bool) -> Any:
-        """The loop of compaction over `conversation`, `budget`, `options` and `now`."""
+        """Runs the compaction loop with `conversation`, `budget`, `options` and `now`."""
 
     def restart(self, config_json: str | None) -> None:
-        """Drops the instance; the next call makes one of this configuration (None: as before)."""
+        """Drops the instance; the next gets this configuration (None: the configuration before)."""
 
     def sha256(self) -> str:
-        """The digest of the store, computed by the host; 64 hex digits."""
+        """Returns the digest of the store, computed by the host; 64 hex digits."""
 
 
 Step = tuple[str, Any]
@@ -60,7 +61,7 @@ class Vector:
         self.model = ScriptedModel(self._vector.get("completions", []))
 
     def play(self) -> Generator[Step, Any, str]:
-        """Yields what the host is to do and is sent what came; returns the digest at the end."""
+        """Yields steps for the host and receives their results; returns the digest at the end."""
         results: list[Any] = []
         for index, step in enumerate(self._vector["steps"]):
             try:
@@ -140,7 +141,7 @@ def run_vector(path: Path, make_host: Callable[[Vector], Host]) -> str:
 
 
 def find(paths: Iterable[str]) -> dict[str, Path]:
-    """The vector files below the given paths, or all, by their names in a report."""
+    """Returns the vector files below the given paths, or all, by their names in a report."""
     files: list[Path] = []
     for path in [Path(one).resolve() for one in paths] or [VECTORS]:
         files += sorted(path.rglob("*.json")) if path.is_dir() else [path]
@@ -151,11 +152,11 @@ def find(paths: Iterable[str]) -> dict[str, Path]:
 
 
 def report(host: str, files: dict[str, Path], results: tuple[dict[str, Any], ...]) -> int:
-    """Prints what failed and how many passed, and returns the exit code.
+    """Prints the failures and the number of passed runs, and returns the exit code.
 
-    `results` are digests, or exceptions of what failed, by name: with a store that answers at
-    once, then with one that answers every first read with `would-block`. If `files` are all
-    vectors, the report `dist/vectors-HOST.json` is written, too.
+    `results` maps names of vectors to digests, or to exceptions of failed vectors: first with a
+    store that answers at once, then with a store that answers every first read with
+    `would-block`. If `files` are all vectors, also writes `dist/vectors-HOST.json`.
     """
     passed: list[int] = []
     digests: dict[str, str] = {}
@@ -179,7 +180,7 @@ def report(host: str, files: dict[str, Path], results: tuple[dict[str, Any], ...
 def run_all(
     host: str, paths: Iterable[str], make_host: Callable[[Vector, bool], Host]
 ) -> int:
-    """Runs all vectors twice, the second time with `would-block`, and reports; the exit code."""
+    """Runs all vectors twice, then with `would-block`, and reports; returns the exit code."""
     files = find(paths)
     results: tuple[dict[str, Any], ...] = ({}, {})
     for name, path in files.items():

@@ -1,4 +1,4 @@
-"""A model that says what the script of a vector says."""
+"""A model that answers from the script of a vector."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _FIELDS = {"text", "tokens", "error", "finish", "model", "purpose", "times"}
 
 
 class ScriptedModel:
-    """Answers with the first fitting completion that is not used up."""
+    """A model that answers with the first fitting completion that is not used up."""
 
     def __init__(self, script: list[dict[str, Any]]) -> None:
         self._script = []
@@ -26,7 +26,7 @@ class ScriptedModel:
         """Whether a request found no completion that fits."""
 
     def mark(self) -> None:
-        """Remembers what is used up when a call begins."""
+        """Records at the beginning of a call how often each completion was used."""
         self._marked = (self._used, [scripted["left"] for scripted in self._script])
 
     def rewind(self) -> None:
@@ -36,7 +36,7 @@ class ScriptedModel:
             scripted["left"] = count
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """The answer to a request, as `done` or `failed`."""
+        """Returns the answer to a request, as `done` or `failed`."""
         for scripted in self._script:
             fits = scripted.get("purpose") in (None, request["purpose"])
             if scripted["left"] != 0 and fits:

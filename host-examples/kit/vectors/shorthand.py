@@ -1,6 +1,6 @@
 """The shorthands and defaults of vector arguments.
 
-In: arguments as they stand in a file. Out: plain values by the names of the parameters.
+In: arguments as written in a vector file. Out: plain values by the names of the parameters.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ _MESSAGE_LISTS = ("messages", "live_messages")
 
 
 def to_json(value: Any) -> str:
-    """Compact JSON text, keys in their order; escapes what JSON requires, and lone surrogates."""
+    """Returns compact JSON, keys in order; escapes only what JSON requires, and lone surrogates."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def padded(start: str, letter: str, tokens: int) -> str:
-    """`start`, filled up to exactly 4 x `tokens` characters."""
+    """Returns `start`, cut or padded with `letter` to exactly 4 x `tokens` characters."""
     return start[: 4 * tokens].ljust(4 * tokens, letter)
 
 
 def repeats_expanded(value: Any) -> Any:
-    """Every `{"$repeat": ...}` replaced by its string."""
+    """Returns a value with every `{"$repeat": ...}` replaced by its string."""
     if isinstance(value, dict):
         if "$repeat" in value:
             return str(value["$repeat"]["text"]) * int(value["$repeat"]["count"])
@@ -43,7 +43,7 @@ def repeats_expanded(value: Any) -> Any:
 
 
 def references_resolved(value: Any, results: list[Any]) -> Any:
-    """Every `$STEP.path` replaced by a value of that step's result."""
+    """Returns a value with every `$STEP.path` replaced by that value of the step's result."""
     if isinstance(value, dict):
         return {key: references_resolved(one, results) for key, one in value.items()}
     if isinstance(value, list):
@@ -62,7 +62,7 @@ def references_resolved(value: Any, results: list[Any]) -> Any:
 
 
 def message_texts(elements: Any) -> list[str]:
-    """The texts that a list of messages stands for."""
+    """Returns the texts of a list of messages that may contain shorthands."""
     texts: list[str] = []
     for element in elements:
         if isinstance(element, str):
@@ -80,7 +80,7 @@ def message_texts(elements: Any) -> list[str]:
 
 
 def _with_texts(fields: dict[str, Any]) -> dict[str, Any]:
-    """Fields with their shorthands spelled out; a null is as good as absent."""
+    """Returns fields with their shorthands expanded and without nulls."""
     out = {}
     for key, value in fields.items():
         if value is None:
@@ -96,9 +96,9 @@ def _with_texts(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def arguments(name: str, given: Any, parameters: dict[str, bool]) -> dict[str, Any]:
-    """The arguments of a call; `parameters` says of each whether it is optional.
+    """Returns the arguments of a call; `parameters` tells whether each parameter is optional.
 
-    A parameter that the result lacks has the neutral value of its type, which the host fills in.
+    For a parameter that the result lacks, the host fills in the neutral value of its type.
     """
     filled: dict[str, Any] = {}
     defaults = {"conversation": CONVERSATION, "now": NOW, "bytes_max": BYTES_MAX}

@@ -28,7 +28,7 @@ async function stampOf(parts) {
   return hash.digest("hex");
 }
 
-/** Imports every core module by name, for runtimes that may not compile from bytes. */
+/** Source of a module that imports every core module, for runtimes that cannot compile bytes. */
 function modulesSource(names) {
   const imports = names.map((name, i) => `import m${i} from "./${name}";`);
   const entries = names.map((name, i) => `  ${JSON.stringify(name)}: m${i},`);
@@ -36,9 +36,10 @@ function modulesSource(names) {
 }
 
 /**
- * The glue without what it prepares for asynchronous calls, of which the engine has none: where a
- * runtime lacks `WebAssembly.promising` each of these throws, and an instance takes 50 ms, not 1.
- */
+* Removes the preparation of asynchronous calls from the glue, because the engine has no such calls.
+* Where a runtime lacks `WebAssembly.promising`, each preparation throws, and an instance takes
+* 50 ms instead of 1 ms.
+*/
 function withoutPromising(glue) {
   const kept = glue.replace(/try\{WebAssembly\.promising\([^()]+\)\}catch\{[^{}]+\}/g, "");
   if (kept === glue || kept.includes("WebAssembly.promising")) {

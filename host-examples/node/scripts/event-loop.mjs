@@ -1,9 +1,9 @@
-// How long the event loop of a program stands still: node scripts/event-loop.mjs [MESSAGES]
+// Measures how long the engine blocks the event loop: node scripts/event-loop.mjs [MESSAGES]
 //
-// Ingests that many messages (10,000) in one call into a new SQLite file, compacts them without a
-// model and assembles, once with a worker thread and once without. Fails when the loop stood still
-// for 20 ms with it, or compaction made fewer than 20 summaries of 10,000 messages or more. Said is,
-// too, for how long a thread stood still that did nothing: so long others had the machine.
+// Ingests MESSAGES messages (default 10,000) in one call into a new SQLite file, compacts them
+// without a model and assembles, once with a worker thread and once without. Fails if the loop was
+// blocked for 20 ms with the worker thread, or 10,000 or more messages became fewer than 20
+// summaries. Also prints how long an idle thread was blocked, which other processes caused.
 
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -16,25 +16,25 @@ import { Worker } from "node:worker_threads";
 import { open } from "../src/index.js";
 import { pause } from "../src/queue.js";
 
-/** The longest that the loop may stand still with a worker thread. */
+/** Time in milliseconds for which the loop must never be blocked with a worker thread. */
 const STALL_MS_MAX = 20;
-/** Tokens of the budget for each message: about a quarter of what it has. */
+/** Tokens of the budget for each message: about a quarter of the tokens of a message. */
 const BUDGET_TOKENS = 13;
 const PASSES_MIN = 20;
 
 const TURN_MS = 5;
 
-/** A message of about 50 tokens that is said once only. */
+/** Returns a message of about 50 tokens; each number gives another text. */
 function message(number) {
   const words = Array.from({ length: 24 }, (_, at) => `word${(number * (at + 3)) % 9973}`);
   return { role: number % 2 ? "assistant" : "user", content: `n${number} ${words.join(" ")}` };
 }
 
-/** What `work` resolves to, and the longest that the loop stood still meanwhile. */
+/** Resolves to the result of `work`, and the longest time that the loop was blocked meanwhile. */
 async function watched(work) {
   const delay = monitorEventLoopDelay({ resolution: 1 });
   delay.enable();
-  // Seen is what lies between two turns of the loop, so there is one before and one after.
+  // The monitor measures between two turns of the loop, so one turn before and after is needed.
   await pause(TURN_MS);
   const result = await work();
   await pause(TURN_MS);
@@ -42,7 +42,7 @@ async function watched(work) {
   return { result, stall_ms: delay.max / 1e6 };
 }
 
-/** Longest stalls of each step over `count` messages, and how many summaries were made. */
+/** Resolves to the longest block of the loop in each step, and the number of summaries. */
 async function stalls(count, worker) {
   const budget = count * BUDGET_TOKENS;
   const messages = Array.from({ length: count }, (_, number) => message(number));
@@ -71,7 +71,7 @@ async function stalls(count, worker) {
   }
 }
 
-/** A thread that does nothing: for how long it stood still is the machine's doing. */
+/** Starts an idle thread. Returns a function that stops it and resolves to its longest block. */
 function startIdle() {
   const program = `
     const { parentPort } = require("node:worker_threads");

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Installs the npm packages of a folder, as its lock file says: install.sh [FOLDER]
 #
-# Needs Node 20 or newer with its npm. No package's install script runs: everything that is needed
-# is inside the packages, and npm 10 and 11 treat such scripts differently.
+# Needs Node 20 or newer with its npm. Install scripts of packages do not run: the packages contain
+# all needed files, and npm 10 and 11 treat such scripts differently.
 set -euo pipefail
 cd "${1:-$(dirname "$0")/..}"
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Prints the path of a Node of the given major version: the machine's where it has that one, else
-# that of a package: node.sh 20|22|26
+# Prints the path of a Node with the given major version, usage: node.sh 20|22|26
+# The installed Node is used if its version is right, else a pinned Node from an npm package.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -19,13 +19,13 @@ case $major in
     ;;
 esac
 platform=$(node -p '`${process.platform}-${process.arch}`')
-# The packages of one platform have another name than those of the others.
+# The npm package for darwin-arm64 has another form of name than the packages of other platforms.
 [ "$platform" = darwin-arm64 ] && name=node-bin-$platform || name=node-$platform
 folder=node_modules/.nodes/$version
 program=$folder/node_modules/$name/bin/node
 if [ ! -x "$program" ]; then
     mkdir -p "$folder"
-    # The program is in the package; no install script of it runs.
+    # The package contains the program, so its install script need not run.
     npm install --prefix "$folder" --ignore-scripts --no-save --no-audit --no-fund \
         --loglevel=error "$name@$version" >&2
 fi

@@ -1,8 +1,8 @@
 // Runs the golden vectors over a store that takes 5 ms for every answer and refuses a quarter of
-// all commits, as one across a network that others write to: node scripts/slow-vectors.mjs [SEED]
+// all commits, like a remote store with other writers: node scripts/slow-vectors.mjs [SEED]
 //
-// Which commits are refused follows from the seed, which is printed. Every vector must pass and end
-// with the bytes of a store that answers at once.
+// The seed, which is printed, determines the refused commits. Every vector must pass, and its store
+// must end with the same bytes as a store that answers at once.
 
 import { pathToFileURL } from "node:url";
 
@@ -15,11 +15,11 @@ import { close, vectorPaths, vectorText } from "./vector-report.mjs";
 
 const LATENCY_MS = 5;
 const CONFLICTS_PERCENT = 25;
-/** A conflict means that somebody else came through; nobody does all the time. */
+/** After this many conflicts in a row a commit succeeds: another writer does not win every time. */
 const CONFLICTS_IN_A_ROW_MAX = 4;
 const AT_ONCE = 24;
 
-/** Numbers from 0 to 99 that follow from a seed. */
+/** Returns a generator of numbers from 0 to 99; the same seed gives the same numbers. */
 function percents(seed) {
   let state = seed >>> 0 || 1;
   return () => {
@@ -31,7 +31,7 @@ function percents(seed) {
   };
 }
 
-/** `face` of a mode for `runVector`; what was refused is counted in `tally`. */
+/** Returns the `face` of a mode for `runVector`; `tally` counts commits and refused commits. */
 function slowFace(seed, tally) {
   return (store, refused) => {
     const percent = percents(seed);
@@ -69,8 +69,8 @@ async function checked(path, { seed, tally, repeats }) {
 }
 
 /**
- * All vectors, several at once: `{passed, failed, failures, commits, conflicts}`. `only` keeps
- * those whose path contains it; without `repeats` a refused call is not made again.
+ * Runs all vectors, several at once: `{passed, failed, failures, commits, conflicts}`. `only`
+ * selects vectors whose path contains this text; without `repeats` a refused call is not repeated.
  */
 export async function slowVectors(seed, { only = "", repeats = true } = {}) {
   const tally = { commits: 0, conflicts: 0 };

@@ -1,4 +1,4 @@
-// Runs every golden vector in one host and writes what came of it; shared by the JavaScript hosts.
+// Runs every golden vector in one host and writes a report; shared by the JavaScript hosts.
 //
 // In: the host's name and a function that runs one vector. Out: dist/vectors-HOST.json, failures
 // and the closing line on standard output.
@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 const root = fileURLToPath(new URL("../../..", import.meta.url));
 const folder = join(root, "tests", "vectors");
 
-/** Paths of all vectors below their folder, in order. */
+/** Resolves to the paths of all vectors below their folder, in order. */
 export async function vectorPaths() {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   return entries
@@ -20,7 +20,7 @@ export async function vectorPaths() {
     .sort();
 }
 
-/** The text of one vector. */
+/** Resolves to the text of one vector. */
 export function vectorText(path) {
   return readFile(join(folder, path), "utf8");
 }
@@ -45,7 +45,8 @@ function print(path, mode, failures) {
 /**
  * Runs all vectors with `run(text, mode)`, which resolves to `{failures, sha256}`.
  *
- * `only` keeps those whose path contains it. Resolves to the numbers of passed and failed runs.
+ * `only` selects vectors whose path contains this text. Resolves to the numbers of passed and
+ * failed runs.
  */
 export async function reportVectors(host, run, only = "") {
   const report = { host, vectors: 0, passed: 0, would_block_passed: 0, digests: {} };

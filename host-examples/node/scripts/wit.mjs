@@ -1,7 +1,7 @@
 // Reads the interface files of `wit/` into plain data: types and function signatures by name.
 //
-// Understands what this project writes (use, type, enum, record, variant, func) and throws on
-// anything else, so that a new construct is noticed at build time. Generates no code.
+// Reads only the WIT constructs that this project uses (use, type, enum, record, variant, func) and
+// throws on any other, so that a new construct is noticed at build time. Generates no code.
 
 /** Splits WIT text into words and punctuation, without comments. */
 function tokenize(text) {
@@ -111,7 +111,7 @@ function readItem(parser, interfaceName, output, scope) {
 }
 
 /**
- * The types and functions of the given WIT files.
+ * Returns the types and functions of the given WIT files.
  *
  * `types` maps `interface.name` to `{record}`, `{enum}` or `{variant}`; `functions` maps
  * `interface.function` to `{params: [[name, type]], result}`. Names of fields, parameters and

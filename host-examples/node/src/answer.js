@@ -1,15 +1,15 @@
 // The shape of what a model function returns.
 //
 // In: any value. Out: an answer with `text`, a failure that the value reports, or an
-// `invalid-input` error that says what was returned and what must be: a mistake of the program,
-// which no other attempt mends.
+// `invalid-input` error that names the returned and the required value. Such a value is a mistake
+// of the program, so the model is not asked again.
 
 import { wellFormedOf } from "./convert.js";
 import { invalid } from "./errors.js";
 
 const FINISHES = ["stop", "length", "refusal"];
 
-/** Members by which answer objects of SDKs are known, and where such an object has its text. */
+/** Members that identify answer objects of SDKs, and the path of the text in such an object. */
 const SDK_ANSWERS = [
   ["choices", "a Chat Completions answer", "answer.choices[0].message.content"],
   ["output_text", "a Responses answer", "answer.output_text"],
@@ -54,9 +54,10 @@ function mistakeIn(answer) {
 }
 
 /**
- * Returns what a model function returned, as one of `{answer}`, an object with `text`, null or
- * undefined if the model wrote none; `{failed}`, the error that `{error}` reports; `{mistake}`, an
- * `invalid-input` error.
+ * Classifies the value that a model function returned. Returns one of
+ * - `{answer}`: an object whose `text` is null or undefined if the model wrote none;
+ * - `{failed}`: the failure that `{error}` reports;
+ * - `{mistake}`: an `invalid-input` error.
  */
 export function readAnswer(returned) {
   if (typeof returned === "string") return { answer: { text: returned } };

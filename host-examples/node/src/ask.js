@@ -7,13 +7,13 @@ import { callReporter, modelChain } from "./completion.js";
 import { toJson } from "./convert.js";
 import { checkAsking, rest } from "./options.js";
 
-/** Answer to a request that has none, because the question ends. */
+/** Answer that the engine gets for a request without a completion, when the question is ended. */
 const CANCELLED = Object.freeze({ failed: { code: "other", message: "cancelled" } });
 
 /**
- * Completes requests, from a step to the last step, which is the result.
+ * Completes the requests of each step until the last step, and resolves to the last step.
  *
- * - `needs(step)`: returns `{requests, continuation}`; nothing for the last step.
+ * - `needs(step)`: returns `{requests, continuation}`; null or undefined for the last step.
  * - `complete(request, needs)`: resolves to an answer. When it rejects, the function rejects with
  *   the same reason; the engine gets the answer `cancelled` first, so that the question does not
  *   stay open.

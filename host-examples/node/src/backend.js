@@ -6,11 +6,11 @@ import { pause } from "./queue.js";
 import { isAsyncStore, performAsync, SwitchedStore } from "./store-async.js";
 import { checkStore } from "./store-contract.js";
 
-/** Most repeats of a call after conflicts; at each conflict another writer succeeded. */
+/** Largest number of repeats after conflicts; at each conflict another writer succeeded. */
 export const CONFLICT_RETRIES_MAX = 256;
 const CONFLICT_PAUSE_MS_MAX = 8;
 
-/** Waits a random time before a repeat, so that two writers do not repeat at the same time. */
+/** Waits a random time, at most 8 ms, so that two writers do not repeat at the same time. */
 export function conflictPause(attempt) {
   return pause(Math.random() * Math.min(2 ** attempt, CONFLICT_PAUSE_MS_MAX));
 }

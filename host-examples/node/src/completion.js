@@ -14,8 +14,8 @@ const FINAL_CODES = ["auth", "policy", "context-too-long"];
 const RETRIES_DEFAULT = 2;
 const RETRY_DELAY_MS = 500;
 /**
- * The longest pause before another attempt. A model that asks for a longer pause is not asked
- * again; the next model is.
+ * The longest pause before another attempt. If a model asks for a longer pause, the next model is
+ * asked instead.
  */
 const RETRY_DELAY_MS_MAX = 60_000;
 /** Longest time for one answer, unless an option or the configuration sets another. */
@@ -84,7 +84,7 @@ async function ask(model, request, { signal, timeout_ms: timeoutMs = TIMEOUT_MS_
   });
   const stop = (result, reason) => {
     own.abort(reason);
-    // An answer that arrived already is paid for, and taken.
+    // An answer that has already arrived is paid for, so it still counts.
     setTimeout(settle, 0, result);
   };
   const stopped = () => stop(null, signal.reason);
@@ -144,7 +144,7 @@ export function callReporter({ events }, conversation) {
   return ({ kind, ...rest }) => events?.emit({ kind, conversation, ...rest });
 }
 
-/** Returns which function is asked for what: all for the request, then for each fallback model. */
+/** Lists the calls to try: all functions with the request, then with each fallback model's name. */
 function attemptsOf(models, request) {
   return models.requestsOf(request).flatMap((asked) => {
     return models.for(request.purpose).map((model) => ({ model, asked }));
@@ -154,9 +154,9 @@ function attemptsOf(models, request) {
 /**
  * Returns a function that answers requests with the models of their purpose (see `modelsOf`), each
  * a fallback of the model before, and then with the fallback models of the configuration. `judge`
- * resolves to the reason to ask the next model after an answer, or to nothing. The first answer
- * with such a reason is the result if no later model has a better answer, for whatever reason,
- * unless `signal` is aborted meanwhile.
+ * resolves to the reason why an answer is faulty and the next model is asked, or to undefined. If
+ * no model gives an answer without such a reason, the first faulty answer is the result, unless
+ * `signal` is aborted meanwhile.
  *
  * The function resolves to `{result, exhausted, calls}`; `result` is null when `signal` was aborted
  * before an answer. After every model is exhausted, no model is asked again. It rejects with

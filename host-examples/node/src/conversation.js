@@ -1,9 +1,9 @@
 // The handle of a conversation: the verbs of an engine without the conversation's id, with the
 // handle's budget, dialect and model where a call names none.
 //
-// Each method calls the engine's method of the same name. A handle belongs to one caller: it keeps
-// `seqSeen` of its newest receipt and hands it over with the next list. It does the compaction that
-// a turn deferred in the background.
+// Each method calls the engine's method of the same name. A handle belongs to one caller: the
+// handle passes `seqSeen` of its newest receipt with the next list. Compaction that a turn deferred
+// runs in the background.
 
 import { failureOf } from "./compact.js";
 import { invalid } from "./errors.js";
@@ -35,7 +35,7 @@ function filled(object) {
 export class Conversation {
   #engine;
   #settings;
-  /** The compaction that a turn deferred, in the background; null: none is under way. */
+  /** The deferred compaction that runs in the background; null: none runs. */
   #work = null;
   /** The failure of background work that no turn has reported yet; null: there is none. */
   #failed = null;
@@ -71,7 +71,7 @@ export class Conversation {
     const options = given[count];
     const isObject = typeof options === "object" && !Array.isArray(options);
     const settings = Object.entries(this.#settings).filter(([key]) => keys.includes(key));
-    // Anything else passes, and the engine refuses it.
+    // Options that are no object pass unchanged, and the engine refuses them.
     const own = options === undefined || (isObject && settings.length > 0);
     const last = own ? { ...Object.fromEntries(settings), ...filled(options ?? {}) } : options;
     const passed = Array.from({ length: count }, (_, index) => given[index]);
@@ -80,7 +80,7 @@ export class Conversation {
     return keys.includes("seqSeen") || name === "delete" ? this.#follow(answer) : answer;
   }
 
-  /** Keeps what the caller has seen according to a receipt. */
+  /** Keeps `seqSeen` of the receipt in an answer; resolves to the answer. */
   async #follow(answer) {
     const result = await answer;
     const { done, seqSeen } = result.receipt ?? result;
@@ -89,7 +89,7 @@ export class Conversation {
     return result;
   }
 
-  /** Follows a turn of these options, and does what it deferred. */
+  /** Keeps `seqSeen` of a turn, and starts the compaction that the turn deferred. */
   async #followTurn(answer, options) {
     const done = await this.#follow(answer);
     const failure = done.failure ?? this.#failed;
@@ -104,15 +104,15 @@ export class Conversation {
       const done = await this.#engine.maintain(this.id, Object.fromEntries(asked));
       this.#failed = done.failure;
     } catch (error) {
-      // A conversation that was deleted meanwhile owes nothing.
+      // A conversation that was deleted meanwhile needs no compaction.
       this.#failed = error.code === "not-found" ? null : failureOf(error);
     }
     this.#work = null;
   }
 
   /**
-   * Waits for the compaction that a turn deferred, if it is under way. Its failure is `failure` of
-   * the next turn. `close` of the engine waits for it, too.
+   * Waits for the deferred compaction that runs in the background, if any. A failure of the
+   * compaction is `failure` of the next turn. `close` of the engine also waits for the compaction.
    */
   async settle() {
     await this.#work;

@@ -152,9 +152,9 @@ class Driver {
 /**
  * Carries out a task; resolves to `{result, passes, warnings}`.
  *
- * `parts` has `now()`, and as the task needs them `messages`, `models`, and `options` of the models
- * with the `signal` that ends the task. `first(work)` runs the first call, so that the call has its
- * place in the line at once. `Calls` admits one such task of a conversation at a time.
+ * `parts` has `now()`, and if the task needs them `messages`, `models`, and `options` of the models
+ * with the `signal` that ends the task. `first(work)` runs the first call, so that the call gets
+ * its place in the queue at once. `Calls` runs one such task of a conversation at a time.
  */
 export async function drive(backend, task, parts) {
   const { first = (work) => work(backend) } = parts;

@@ -41,7 +41,7 @@ function withExtra({ model, mark_caches, may_be_new, ...options }) {
 /**
  * An engine over one store.
  *
- * A call reads its arguments, and takes its place in the line of its conversation, before it
+ * A call reads its arguments, and takes its place in the queue of its conversation, before it
  * returns its promise.
  */
 export class Engine {
@@ -153,9 +153,9 @@ export class Engine {
   }
 
   /**
-   * Does deferred compaction when its time has come: after a turn, when nobody waits. Resolves to
-   * `{debt, compacted, failure}`; `compacted` is null when its time has not come, or the model
-   * refused its key or the content. The engine pauses after failures.
+   * Does deferred compaction if it is due; for calls after a turn, when no user waits. Resolves to
+   * `{debt, compacted, failure}`; `compacted` is null if nothing was due, or the model refused its
+   * key or the content. After failures the engine waits longer and longer before the next attempt.
    */
   async maintain(conversation, options) {
     return mapCall("maintain", options, (given) => {
@@ -165,9 +165,9 @@ export class Engine {
   }
 
   /**
-   * Makes provisional summaries again: `summaryIds`, or all, even if the model was asked for them
-   * in vain before. The configured model failed to write the text of a provisional summary, or of
-   * its source. `compact` and `maintain` make it again, too.
+   * Makes provisional summaries again: `summaryIds`, or all, even if earlier attempts failed. A
+   * summary is provisional if the configured model failed to write its text, or that of a source.
+   * `compact` and `maintain` also make provisional summaries again.
    */
   async resummarize(conversation, options) {
     return mapCall("resummarize", options, (given) => {
@@ -204,8 +204,8 @@ export class Engine {
   }
 
   /**
-   * Estimates the tokens of messages, and stores nothing: of what a host puts into a prompt beside
-   * the assembled context, such as its system prompt and its tools.
+   * Estimates the tokens of messages, and stores nothing. For the messages that a host adds to the
+   * assembled context, such as its system prompt and its tools.
    */
   async estimate(messages, dialect = this.#dialect) {
     const texts = reader(messages);
@@ -518,7 +518,7 @@ export class Engine {
     return { ...done, failure };
   }
 
-  /** The models and the clock, which a task needs beside the engine. */
+  /** The models and the clock of the host, which a task needs in addition to the engine. */
   get #host() {
     return { models: this.#models, clock: this.#clock };
   }
@@ -598,7 +598,7 @@ export class Engine {
   async importLines(lines, options) {
     return mapCall("importLines", options, (given) => {
       return this.#calls.begin(async (begun) => {
-        // Outside of a line: the source may ask this engine, too.
+        // Not inside a queue: the source of the lines may call this engine, too.
         const whole = await linesOf(lines);
         return begun.inLine("", (backend) => {
           return importLines(backend, whole, () => this.#timeOf(given));

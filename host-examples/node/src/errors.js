@@ -23,8 +23,8 @@ export class LcmError extends Error {
   /**
    * @param {string} code one of `ERROR_CODES`, or `trap`
    * @param {string} message one lower-case line without full stop
-   * @param {{cause?: unknown, failure?: {code: string, message: string}}} [options] `failure`: of
-   *   the model, of a `completion-failed`
+   * @param {{cause?: unknown, failure?: {code: string, message: string}}} [options] `failure`: the
+   *   failure of the model behind a `completion-failed`
    */
   constructor(code, message, options) {
     super(message, options);

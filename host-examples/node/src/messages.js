@@ -8,7 +8,7 @@ import { toJson, wellFormed } from "./convert.js";
 import { invalid } from "./errors.js";
 import { pause } from "./queue.js";
 
-/** Most messages that become text in one turn of the event loop: about a millisecond. */
+/** Largest number of messages to serialize per turn of the event loop: about a millisecond. */
 const TEXTS_AT_ONCE_MAX = 500;
 /** Greatest depth of a copied object; deeper and circular objects become text at once. */
 const COPY_DEPTH_MAX = 32;

@@ -16,9 +16,9 @@ export const FAILURE_CODES = Object.freeze([
   "unavailable",
   "other",
 ]);
-/** Codes of names that say more than the answer of a provider. */
+/** Codes that decide before the answer of a provider if the name of an error has them. */
 const SURE_NAMES = ["timeout", "context-too-long", "policy", "refusal"];
-/** Most errors of a chain of causes. */
+/** With this number of errors in a chain of causes, no further causes are read. */
 const CHAIN_MAX = 16;
 /** Deepest member of a body that is read. */
 const DEPTH_MAX = 5;
@@ -70,7 +70,7 @@ function namesOf(error) {
   return names.filter((name) => typeof name === "string");
 }
 
-/** Returns a number or the digits of one as a status of an answer; 0: it is none. */
+/** Returns the HTTP status in a number or in a text of three digits; 0: the value is no status. */
 function statusIn(value) {
   const status = typeof value === "string" && /^\d{3}$/.test(value) ? Number(value) : value;
   return Number.isInteger(status) && status >= 200 && status < 600 ? status : 0;
@@ -133,7 +133,7 @@ function factsOf(error) {
   return { ...facts, status, hasBody };
 }
 
-/** Returns the code that an answer of a provider decides; undefined: it decides nothing. */
+/** Returns the code that follows from an answer of a provider; undefined: no code follows. */
 function codeOfAnswer({ status: stated, bodyStatus, codes, texts, hasBody }) {
   const failing = [stated, bodyStatus].find((found) => found >= 400);
   const status = failing ?? (stated > 0 && stated < 300 ? 200 : stated);
@@ -152,7 +152,7 @@ function codeOfAnswer({ status: stated, bodyStatus, codes, texts, hasBody }) {
   return status === 200 && hasBody ? "unavailable" : undefined;
 }
 
-/** Returns the code that one error decides by itself; undefined: it decides nothing. */
+/** Returns the code that follows from one error of a chain; undefined: no code follows. */
 function codeOf(error) {
   const own = get(error, "code");
   if (FAILURE_CODES.includes(own)) return own;
@@ -161,7 +161,7 @@ function codeOf(error) {
   return codeOfAnswer(factsOf(error)) ?? named;
 }
 
-/** Returns the code of a chain in which no error decides by itself. */
+/** Returns the code from the texts of a chain; for a chain without an error that has a code. */
 function codeOfTexts(chain) {
   const texts = chain.map((error) => get(error, "message") ?? error);
   const text = texts.filter((said) => typeof said === "string").join("\n");

@@ -32,7 +32,7 @@ function listsOf(complete) {
   return lists;
 }
 
-/** The functions of the caller, and how the configuration has them asked. */
+/** The functions of the caller, with the settings of the configuration for their calls. */
 class Models {
   /** Longest time for one answer, in milliseconds; undefined: not configured. */
   timeoutMs = undefined;
@@ -49,14 +49,14 @@ class Models {
     return own.length > 0 ? own : this.#lists.default;
   }
 
-  /** Returns a request, and the same for each fallback model of the configuration. */
+  /** Returns a request, and a copy for each fallback model of the configuration. */
   requestsOf(request) {
     return [request, ...this.#fallbacks.map((model) => ({ ...request, model }))];
   }
 
   /**
-   * Follows the host's settings of a configuration. Throws when the configuration names a model
-   * that no function could ask.
+   * Applies the host's settings of a configuration. Throws when the configuration names a model
+   * and the caller gave no function to ask it.
    */
   follow(host) {
     checkNamedModels(host, (purpose) => this.for(purpose));

@@ -1,7 +1,7 @@
 // The configuration of an engine: the object given to `open`, and `LCM_...` variables.
 //
-// The engine knows the keys, reads the texts of variables and says what goes before what; this
-// module hands both over, and makes the list of offsets of a time zone.
+// The engine knows the keys, reads the texts of variables and decides which source wins. This
+// module passes both sources to the engine, and makes the list of offsets of a time zone.
 
 import { toJson } from "./convert.js";
 import { invalid, LcmError } from "./errors.js";
@@ -9,7 +9,7 @@ import { offsetsOf } from "./time-zone.js";
 
 const PREFIX = "LCM_";
 
-/** Returns the texts of the variables that may configure the engine; no other reaches it. */
+/** Returns the variables with the prefix `LCM_`; the engine gets no other variable. */
 function variablesOf(environment) {
   const texts = Object.entries(environment).filter(([name, text]) => {
     return name.startsWith(PREFIX) && typeof text === "string";

@@ -9,7 +9,7 @@
 import { LcmError } from "./errors.js";
 import { checkPage, checkStore, checkValues, storeError } from "./store-contract.js";
 
-/** Most fetches of one call; more would be an endless loop of store and engine. */
+/** Largest number of fetches of one call; more would be an endless loop of store and engine. */
 const FETCHES_MAX = 10_000;
 
 const MARK = Symbol("asynchronous store");

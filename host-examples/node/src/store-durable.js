@@ -1,7 +1,7 @@
 // A store in the SQLite storage of a Durable Object: synchronous and transactional.
 //
-// The table is that of the other hosts. The runtime delays responses until writes are durable, so a
-// reported commit survives (S2).
+// The table is the same as in other hosts. The runtime delays responses until writes are durable,
+// so a reported commit survives (rule S2 of `wit/store.wit`).
 
 import { conflictAt, guardHolds, pageOf } from "./store-memory.js";
 

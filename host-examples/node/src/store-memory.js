@@ -1,6 +1,6 @@
 // A store in memory: for tests, for short-lived agents, and as the shortest example of a store.
 //
-// Everything is lost when the process ends (S2 does not hold).
+// Everything is lost when the process ends: rule S2 (durability) of `wit/store.wit` does not hold.
 
 import { LcmError } from "./errors.js";
 

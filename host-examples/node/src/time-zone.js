@@ -8,7 +8,7 @@ import { invalid } from "./errors.js";
 const FIRST = Date.UTC(2000, 0, 1);
 const LAST = Date.UTC(2038, 0, 1);
 const MINUTE = 60_000;
-/** No zone changes its offset twice within such a time. */
+/** A week, in milliseconds: no zone changes its offset twice within this time. */
 const STEP = 7 * 24 * 60 * MINUTE;
 
 /** Returns a function from a time to the minutes that `zone` is ahead of UTC. */

@@ -143,7 +143,7 @@ function parseOr(text) {
   }
 }
 
-/** Returns the scripted completions of a vector: the first fitting completion with uses left. */
+/** The scripted completions of a vector. A request gets the first that fits and has uses left. */
 class Script {
   constructor(completions) {
     this.entries = completions.map((entry) => ({ entry, left: entry.times ?? 1 }));
@@ -283,7 +283,7 @@ function promised(store) {
   });
 }
 
-/** Modes: `face(store, refused)` wraps the store; whether the runner repeats conflicts. */
+/** Modes: `face(store, refused)` wraps the store; `repeats`: whether to repeat after conflicts. */
 const MODES = {
   normal: { face: (store) => store, repeats: false },
   "would-block": { face: promised, repeats: false },

@@ -23,10 +23,10 @@ async function withEngine(complete, body) {
   }
 }
 
-/** The first id that a prompt shows. */
+/** Returns the first message id in a prompt. */
 const firstId = ({ prompt }) => /msg_[0-9a-f]{16}/.exec(prompt)[0];
 
-/** A model that answers when it is stopped, not before. */
+/** A model that never answers, and rejects when its signal is aborted. */
 const slow = (request, { signal }) =>
   new Promise((_, reject) => {
     if (signal.aborted) reject(signal.reason);

@@ -10,7 +10,7 @@ import { asyncStore } from "../src/store-async.js";
 import { MemoryStore } from "../src/store-memory.js";
 import { delay, fakeBackend, slowStore } from "./fake.js";
 
-/** The calls of an engine over the stand-in, whose store is `inner`, 5 ms late. */
+/** The calls of an engine over the fake component; its store is `inner`, delayed by 5 ms. */
 function callsOver(inner) {
   const backend = fakeBackend(asyncStore(slowStore(inner, 5)), { instances: 0 });
   return new Calls({ backend, place: "here" });
@@ -32,7 +32,7 @@ test("a store of 5 ms gives the same result, an injected conflict is repeated", 
   const second = await backend.call("ingest.append", append("a"));
   assert.deepEqual([first.revision, second.revision], [1, 2]);
   assert.equal(new TextDecoder().decode(inner.getMany(["a"])[0]), "2");
-  // The instance believes a commit that then failed: each conflict replaces it.
+  // The instance assumes that its commit succeeded, so each conflict replaces the instance.
   assert.equal(log.instances, 3);
 });
 

@@ -1,4 +1,5 @@
-// What surrounds an instance: foreign answers, traps, conversions, and when it is replaced.
+// Tests of the code around an instance: invalid answers of a store, traps, conversions, and when an
+// instance is replaced.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -53,7 +54,7 @@ const foreign = [
   ],
   ["scan", "no entry, and more", () => [[], true], /no entry, although more follow/],
   ["scan", "too many entries", () => [pageOf(11, 1), false], /11 entries, 10 at most/],
-  // Keys count, too.
+  // The bytes of keys count, too: 2 entries with 500 bytes of value and 1 byte of key.
   ["scan", "too many bytes", () => [pageOf(2, 500), false], /1002 bytes, 1000 at most/],
   ["scan", "a promise", async () => [[], false], /asyncStore/],
 ];

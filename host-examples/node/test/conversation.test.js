@@ -1,4 +1,4 @@
-// The handle of a conversation, the dialect of `open`, and what an engine has for its whole life.
+// The handle of a conversation, the dialect of `open`, and options of `open` for all calls.
 
 import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -202,7 +202,7 @@ test("one signal of the engine ends every call that asks a model", async () => {
     const own = new AbortController();
     const again = await lcm.compact("c", { budget: 2_000, signal: own.signal });
     assert.deepEqual([again.reason, asked], ["cancelled", 1]);
-    // What asks no model goes on.
+    // Calls that ask no model still work.
     assert.equal((await lcm.status("c")).messages, 60);
   }, { complete, signal: control.signal });
   await assert.rejects(open("memory:", { signal: "soon" }), /`signal` must be an `AbortSignal`/);
@@ -229,7 +229,7 @@ test("a handle does what a turn deferred in the background, and close waits for 
   const work = async (lcm) => {
     await lcm.append("measure", LONG.slice(0, 40));
     const { tokens } = await lcm.evaluate("measure", { budget: 100_000 });
-    // Over the threshold of three quarters, not over the budget.
+    // The context exceeds the threshold (three quarters of the budget), but not the budget.
     const chat = lcm.conversation("c", { budget: Math.floor((tokens * 5) / 4) });
     const first = await chat.turn(LONG.slice(0, 40));
     assert.deepEqual([first.deferred, first.compacted, first.failure], [true, null, null]);
@@ -241,7 +241,7 @@ test("a handle does what a turn deferred in the background, and close waits for 
     const next = await chat.turn(LONG.slice(0, 41));
     assert.deepEqual([next.deferred, next.failure, model.asked], [false, null, asked]);
 
-    // The failure of what was done in the background is told by the next turn, once.
+    // The next turn reports the failure of the background compaction, and only once.
     model.fails = true;
     const other = lcm.conversation("d", { budget: Math.floor((tokens * 5) / 4) });
     assert.equal((await other.turn(LONG.slice(0, 40), { retries: 0 })).failure, null);

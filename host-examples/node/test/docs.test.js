@@ -1,4 +1,4 @@
-// Every type, member and function that a user sees says what it is.
+// Every type, member and function that a user sees has documentation.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 
 const beside = (path) => fileURLToPath(new URL(`../${path}`, import.meta.url));
 
-/** Runs typedoc with its checks and no output; exit code and what it says. */
+/** Runs the checks of typedoc without output files; returns its exit code and its messages. */
 function checked(folder) {
   const program = beside("node_modules/typedoc/bin/typedoc");
   const args = [program, "--emit", "none"];

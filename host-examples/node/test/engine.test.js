@@ -1,4 +1,4 @@
-// The package over the real component: what a program sees.
+// Tests of the package with the real component, through its public interface.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -58,7 +58,7 @@ test("the five lines of the documentation work with a model, asked in parallel",
     await new Promise((resolve) => setTimeout(resolve, 5));
     running -= 1;
     assert.equal(typeof request.prompt, "string");
-    // An answer that left the failures out would be asked for again.
+    // The engine rejects an answer that leaves out the failures of the sources, and asks again.
     return { text: "the tests of the module fail", model: "m" };
   };
   await withEngine(
@@ -324,7 +324,7 @@ test("one leaf at a time is made when enough lies outside the fresh tail", async
         defer: true,
       });
       assert.equal(decision.reason, "leaf-chunk");
-      // The engine sees no debt below the threshold, so it is done at once.
+      // Below the threshold the engine defers no compaction, so the leaf is made at once.
       assert.equal(deferred, false);
       assert.deepEqual([compacted.passes.length, compacted.passes[0].purpose], [1, "leaf"]);
       assert.equal(compacted.tokensBefore, compacted.passes[0].tokensBefore);
@@ -366,7 +366,7 @@ test("a turn leaves for maintain what can wait, and maintain pauses after failur
       failing = false;
       const { compacted } = await lcm.maintain("c", { budget, now: NOW + 15 * 60_000 });
       assert.equal(compacted.status, "done");
-      // What the answers were rejected for is asked for once more.
+      // The summaries whose answers were rejected are requested once more.
       const { debt } = await lcm.maintain("c", { budget, now: NOW + 17 * 60_000 });
       assert.equal(debt, null);
       const idle = { debt: null, compacted: null, failure: null };
@@ -383,7 +383,7 @@ test("what was observed counts until a summary was made", async () => {
   await withEngine("memory:", async (lcm) => {
     await lcm.append("c", lines);
     const { tokens } = (await lcm.status("c")).context;
-    // All but 50 tokens below the threshold of three quarters is what the host adds.
+    // The observed tokens are 50 above the threshold (three quarters of the budget).
     const observed = { budget: 2 * tokens, observedTokens: Math.ceil(1.5 * tokens) + 50 };
     const turn = await lcm.turn("c", lines, { ...observed, defer: true });
     assert.deepEqual([turn.deferred, turn.decision.tokens], [true, observed.observedTokens]);

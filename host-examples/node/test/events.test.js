@@ -13,7 +13,7 @@ const path = new URL("../../../tests/fixtures/events/script.json", import.meta.u
 const script = JSON.parse(await readFile(path, "utf8"));
 const expected = script.events.map((event) => toCamel("StoreEvent", event));
 
-/** A store whose next commits fail with a conflict, as many as `conflicts` says. */
+/** A store whose next `conflicts` commits fail with a conflict. */
 class Contended extends MemoryStore {
   conflicts = 0;
 
@@ -36,7 +36,7 @@ function call(lcm, { do: verb, conversation, messages, answers: _, seq_seen: seq
   return lcm[verb](conversation, ...args);
 }
 
-/** Runs the script with a listener; resolves to what the process was warned of. */
+/** Runs the script with a listener; resolves to the warnings of the process. */
 async function run(onEvent) {
   let answers = [];
   const complete = () => {
@@ -111,7 +111,7 @@ test("an engine in a worker thread reports the same kinds", async () => {
   assert.equal(events[0].kind, "messages-stored");
   assert.equal(made.length, done.passes.length);
   assert.ok(made.length > 0);
-  // Without a model: told by the level, and no model is called.
+  // Without a model the level of a summary is `fallback`, and no event reports a call of a model.
   for (const { level } of [...made, ...done.passes]) assert.equal(level, "fallback");
   for (const { kind, conversation } of events) {
     assert.equal(conversation, "chat");

@@ -1,4 +1,4 @@
-// Every member of an engine has an example in its documentation, and each runs as it stands there.
+// Every member of an engine has an example in its documentation, and each example runs unchanged.
 
 import assert from "node:assert/strict";
 import { readFile, readdir } from "node:fs/promises";
@@ -34,7 +34,7 @@ function run(program) {
   });
 }
 
-/** The one file of types that declares the interface `Engine`. */
+/** Resolves to the text of the file of types that declares the interface `Engine`. */
 async function engineTypes() {
   const names = (await readdir(beside(".."))).filter((name) => name.endsWith(".d.ts"));
   const texts = await Promise.all(names.map((name) => readFile(beside(`../${name}`), "utf8")));

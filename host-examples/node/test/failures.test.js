@@ -1,4 +1,4 @@
-// How a model that fails, or reports oddly, is told to whoever asked for a turn.
+// How a turn reports a model that fails, or a model function that returns an invalid answer.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
@@ -118,7 +118,7 @@ test("a failure that another try mended is none, and a plain string is an answer
       assert.equal(turn.compacted.status, "done");
       assert.ok(turn.compacted.passes.some(({ level }) => level === "normal"));
       assert.deepEqual([turn.failure, turn.compacted.failure], [null, null]);
-      // The sources have failures that this answer leaves out.
+      // The sources have failures that this answer leaves out, so the engine rejects it.
       const rejected = (line) => line.startsWith("answer-rejected: findings: ");
       assert.ok(turn.compacted.warnings.every(rejected), turn.compacted.warnings);
     },

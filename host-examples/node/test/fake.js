@@ -1,5 +1,5 @@
-// A stand-in for the component: a counter per conversation, with the same store discipline as the
-// engine (reads, then one guarded commit as the last call). For tests of what lies around it.
+// A fake component: a counter per conversation, which calls the store in the same order as the
+// engine (reads, then one guarded commit as the last call). For tests of the code around it.
 
 import { Backend } from "../src/backend.js";
 
@@ -20,7 +20,7 @@ function receipt(revision) {
   };
 }
 
-/** `instantiate` of the stand-in. `log.instances` counts them; `overrides` replace exports. */
+/** `instantiate` of the fake. `log.instances` counts the instances; `overrides` replace exports. */
 export function fakeInstantiate(log = { instances: 0 }, overrides = {}) {
   return (imports) => {
     log.instances += 1;
@@ -50,7 +50,7 @@ export function fakeInstantiate(log = { instances: 0 }, overrides = {}) {
   };
 }
 
-/** A backend over the stand-in. */
+/** A backend over the fake component. */
 export function fakeBackend(store, log, overrides) {
   return new Backend({ instantiate: fakeInstantiate(log, overrides), store, configJson: null });
 }
@@ -62,7 +62,7 @@ export function delay(ms) {
   });
 }
 
-/** Asynchronous store over `inner` that takes `ms` for everything; `fail` may throw first. */
+/** Asynchronous store over `inner`; each call takes `ms`. A function of `fail` may throw first. */
 export function slowStore(inner, ms, fail = {}) {
   const slow =
     (name) =>

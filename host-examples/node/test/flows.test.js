@@ -1,4 +1,5 @@
-// Batches, staging, concurrent intake and the model chain; of the engine only its steps, no store.
+// Batches, staging, concurrent intake and the model chain. The engine only returns instructions;
+// its store calls are faked.
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
@@ -17,10 +18,10 @@ import { MemoryStore } from "../src/store-memory.js";
 
 const REQUEST = { id: "r", purpose: "leaf", model: null };
 
-/** Makes the steps of tasks; what they call is made up. */
+/** Returns the instructions of tasks; the calls that they request are faked. */
 const engine = new Backend({ instantiate, store: new MemoryStore(), configJson: null });
 
-/** The messages of a call of a task with these texts. */
+/** Returns the messages that one call takes of `texts`, from index `from` on. */
 const cutOf = (texts, from = 0) => {
   const count = Math.min(100, texts.length - from);
   return new Messages(texts).cut({ index_first: from, count, bytes_max: 512 * 1024 });
@@ -38,7 +39,7 @@ test("a call holds as many messages as it may, and at least one", () => {
   assert.deepEqual(measures, { count: 2, bytes: 5, bytes_longest: 3 });
 });
 
-/** What `Messages.stage` is told of all texts. */
+/** Arguments of `Messages.stage` for all texts. */
 const STAGE = {
   index_first: 0,
   count: 2,
@@ -92,8 +93,8 @@ test("staging goes on where the engine says and ends when it does not advance", 
 });
 
 /**
- * A conversation of texts without ids, as a task sees it; `fault` may throw, and write
- * as another would.
+ * A fake conversation of texts without ids, for a task. `fault` runs before and after each append:
+ * it may throw, and may write as another writer would.
  */
 function fakeConversation(fault = () => {}) {
   const stored = [];
@@ -281,7 +282,7 @@ test("an aborted signal ends the asking", async () => {
 test("the same model is asked again after 0.5 s, 1 s and so on, or when it wants to", async (t) => {
   const pauses = [];
   const later = globalThis.setTimeout;
-  // The time that an answer has does not pass here; pauses are over at once.
+  // The timeout of an answer (90 s) ends at once, without effect, and so does every pause.
   t.mock.method(globalThis, "setTimeout", (work, ms) => {
     if (ms === 90_000) return later(() => {}, 0);
     pauses.push(ms);

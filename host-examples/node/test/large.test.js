@@ -1,4 +1,4 @@
-// A message of 30 MB: staged in bounded pieces, kept as it was, shown as a reference.
+// A message of 30 MB: uploaded in bounded pieces, stored unchanged, shown as a reference.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -8,7 +8,7 @@ import { MemoryStore, open } from "../src/index.js";
 const CALL_BYTES_MAX = 1 << 20;
 const LINE = "a row of output with some words in it\n";
 
-/** A store that knows the most bytes of values that one call moved. */
+/** A store that records the most bytes of values that one of its calls read or wrote. */
 class Measured extends MemoryStore {
   mostBytes = 0;
   commits = 0;
@@ -80,7 +80,7 @@ test("a large message that comes first is staged for its family", async () => {
   }
 });
 
-// More of them than one call takes, behind as many short ones as one call takes.
+// 100 short messages, as many as one call takes, then long messages, more than one call takes.
 const list = [
   ...Array.from({ length: 100 }, (_, at) => said(at)),
   ...Array.from({ length: 5 }, (_, at) => said(at, LINE.repeat(16_000))),

@@ -1,15 +1,15 @@
-// Messages as a caller gives them: what their JSON is, and that nothing of later counts.
+// Messages as a caller gives them: their JSON, and that later changes of the caller have no effect.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { messageTexts, reader } from "../src/messages.js";
 
-/** So many are read as a long list. */
+/** A number of messages that is read in parts, as a long list. */
 const LONG = 1_200;
 const INVALID = { code: "invalid-input" };
 
-/** One of each shape that a message may hold. */
+/** Returns one message for each kind of value that a message may hold. */
 function shapes() {
   const shared = { text: "twice" };
   const deep = JSON.parse(`${'{"a":['.repeat(60)}1${"]}".repeat(60)}`);

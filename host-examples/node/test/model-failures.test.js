@@ -1,4 +1,4 @@
-// What the errors of SDKs and the answers of model functions become.
+// How errors of SDKs and returned values of model functions become failures and answers.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
@@ -18,7 +18,7 @@ const lines = (await readFile(transcript, "utf8")).trimEnd().split("\n");
 const answers = JSON.parse(await readFile(cases, "utf8"));
 const QUESTION = "What about the tests?";
 
-/** Rows of a table of the document between its marks. */
+/** Resolves to the rows of the document's table between its marks. */
 async function documented() {
   const [, table] = (await readFile(document, "utf8")).split(/<!-- \/?model-failures -->/);
   return table.trim().split("\n").slice(2).map((line) => {
@@ -32,7 +32,7 @@ test("the table of failures is that of the document", async () => {
   assert.deepEqual(FAILURE_TABLE, await documented());
 });
 
-/** An error that has nothing but one piece of evidence. */
+/** For each kind of evidence, a function that returns an error with this evidence only. */
 const bare = {
   name: (name) => sdk.errorOf([name], "x"),
   code: (code) => Object.assign(new Error("x"), { code: code.toUpperCase() }),
@@ -160,7 +160,7 @@ test("an error that resists reading is read all the same", () => {
   body.error.error = body;
   assert.equal(readThrown({ status: 429, body }).code, "rate-limited");
   assert.equal(readThrown({ status: 500, message: "x".repeat(9_000) }).message.length, 303);
-  // The code of the package comes first, whatever else the error has.
+  // An own `code` of this package wins over any other evidence of the error.
   assert.equal(readThrown({ code: "policy", status: 429 }).code, "policy");
 });
 
@@ -234,7 +234,7 @@ test("a wrong answer of `complete` is an error of the program, not one of the mo
         await assert.rejects(lcm.ask("c", QUESTION), wrong);
         const tool = lcm.callTool("c", "lcm_expand_query", { prompt: QUESTION });
         await assert.rejects(tool, wrong);
-        // No summary was made of it, and no question stays open.
+        // No summary was made from a wrong answer, and no question stays open.
         assert.equal((await lcm.listing("summaries", { conversation: "c" })).length, 0);
         assert.equal(asked, 5);
         await assert.rejects(lcm.ask("c", QUESTION), wrong);

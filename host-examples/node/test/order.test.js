@@ -1,5 +1,5 @@
-// Calls that nobody awaits: in which order they are done, what they are given, what `close` waits
-// for, and that a model is not asked twice for the same summary.
+// Calls that are not awaited one by one: their order, their arguments, for what `close` waits, and
+// that a model is not asked twice for the same summary.
 
 import assert from "node:assert/strict";
 import { mkdtemp, readFile, rm, symlink } from "node:fs/promises";
@@ -24,7 +24,7 @@ after(() => rm(folder, { recursive: true, force: true }));
 const slow = (inner) => asyncStore(slowStore(inner, 1));
 const said = (content) => ({ role: "user", content });
 
-/** A life of a conversation: what several calls resolve to, one call of each kind after the other. */
+/** Returns functions that make calls of several kinds; each call depends on the calls before. */
 function life(lcm) {
   const many = Array.from({ length: 120 }, (_, at) => said(`number ${at}`));
   return [
@@ -56,7 +56,7 @@ test("a compaction that nobody awaits begins before what was called after it", a
   const names = [];
   const { invoke } = Component.prototype;
   t.mock.method(Component.prototype, "invoke", function (name, args) {
-    // What reads no store has no place in a line.
+    // Calls that read no store are not queued, so their order does not matter.
     const isPure = name === "compaction.complete_offline" || name.startsWith("drive.");
     if (!isPure) names.push(name.split(".")[1]);
     return invoke.call(this, name, args);
@@ -71,7 +71,7 @@ test("a compaction that nobody awaits begins before what was called after it", a
   ];
   await Promise.all(calls);
   const turn = ["evaluate", "append", "evaluate"];
-  // The maintenance waits for the compaction, for which nobody else waits.
+  // Only the maintenance waits for the compaction; all other calls run while it asks the model.
   assert.deepEqual(names.slice(0, 8), [...turn, "plan", ...turn, "append"]);
   const [apply, told] = [names.lastIndexOf("apply"), names.indexOf("call")];
   assert.ok(apply > 8 && told > apply, names.join());
@@ -106,7 +106,7 @@ test("what a call was given may be changed as soon as it was made", async () => 
   assert.equal(await estimated, (8 << 20) / 4 + 100);
 });
 
-/** A store that says when it was closed, and refuses to be used behind that. */
+/** A store that counts how often it was closed, and fails if it is used afterwards. */
 function closable(inner) {
   const state = { closed: 0 };
   const used = (name) => async (...args) => {
@@ -121,7 +121,7 @@ function closable(inner) {
   return { store: asyncStore(store), state };
 }
 
-/** A model that takes a few milliseconds and counts how often it was asked for what. */
+/** A model that takes 3 ms, and counts for each request id how often it was asked. */
 function counting() {
   const asked = new Map();
   const complete = async ({ id, purpose }) => {
@@ -167,7 +167,7 @@ test("close waits for what began before, models included, and refuses what comes
   assert.ok(asked.size > 2);
 });
 
-/** What calls of two handles that overlap do; `stores` are those of the handles. */
+/** Runs overlapping calls on one engine for each of `stores`; resolves to results and counts. */
 async function overlapping(stores, calls, worker = false) {
   const { complete, asked } = counting();
   const handles = await Promise.all(stores.map((store) => opened(store, { complete, worker })));
@@ -207,7 +207,7 @@ test("of compactions that overlap one waits for the other, in two handles, too",
 
 test("what another made is no pass, wherever it was made", async () => {
   const inner = new MemoryStore();
-  // Not seen to be the same store, as that of another process.
+  // Two objects over one store, which the package cannot recognise as one, like two processes.
   const view = () => ({
     getMany: (keys) => inner.getMany(keys),
     scan: (...args) => inner.scan(...args),

@@ -1,5 +1,5 @@
-// The tarball, as somebody gets it: what is in it, and the programs of the READMEs as printed, in
-// an empty project that it was installed into.
+// The tarball that users install: its files, and the unchanged programs of the READMEs, run in an
+// empty project with the tarball installed.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -18,13 +18,13 @@ let project;
 const run = (file, args, options) => execFileSync(file, args, { encoding: "utf8", ...options });
 const inProject = (file, ...args) => run(file, args, { cwd: project, env: environment() });
 
-/** The environment without configuration of an engine. */
+/** Returns the environment of the process without `LCM_...` variables. */
 function environment() {
   const kept = Object.entries(process.env).filter(([name]) => !name.startsWith("LCM_"));
   return Object.fromEntries(kept);
 }
 
-/** Packages that this Node needs beside the tarball, from where they are: nothing is fetched. */
+/** Resolves to local folders of packages that this Node needs in addition; nothing is fetched. */
 async function optionalPackages() {
   const has = await import("node:sqlite").then(
     () => true,
@@ -63,7 +63,7 @@ test("the tarball is small and has what it needs, the component inside", async (
   assert.ok(core.length > 1_000_000 && component.includes(core));
 });
 
-/** The first program in JavaScript of a document. */
+/** Resolves to the first JavaScript program in a document. */
 async function programOf(path) {
   const [, program] = /```js\n(.*?)```/s.exec(await readFile(beside(path), "utf8"));
   assert.ok(program.trimEnd().split("\n").length <= LINES_MAX, program);
@@ -74,8 +74,7 @@ for (const readme of ["../../README.md", "README.md"]) {
   test(`the program of ${readme} runs as printed and keeps what was said`, async () => {
     await writeFile(join(project, "agent.mjs"), await programOf(readme));
     inProject(process.execPath, "--no-warnings", "agent.mjs");
-    // A second run finds what the first one stored, and says it again: the only message of a list
-    // is new.
+    // A second run stores its message again, because a list of one message is always new.
     inProject(process.execPath, "--no-warnings", "agent.mjs");
     const look = `
       import { open } from "lcm-engine";

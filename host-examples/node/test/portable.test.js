@@ -1,4 +1,4 @@
-// What goes to another store and comes from there, and what is read as a stream.
+// Exports and imports between stores, and results that are read as streams.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -20,7 +20,7 @@ async function collected(stream) {
   return all;
 }
 
-/** An engine over the walkthrough, compacted, and a longer conversation. */
+/** Resolves to an engine with the walkthrough as `c`, compacted, and 400 messages as `d`. */
 async function filled(worker = false) {
   const lcm = await opened("memory:", { worker });
   await lcm.append("c", lines);
@@ -46,7 +46,7 @@ test("an export makes the same conversations in another store, and once", async 
     assert.deepEqual(await other.messages("c"), lines);
     const none = { ...all, ingested: 0, summaries: 0, contexts: 0 };
     assert.deepEqual(await other.importLines(exported), none);
-    // A source that asks the engine that takes it in.
+    // The lines may come from the same engine that imports them.
     assert.deepEqual(await lcm.importLines(lcm.export()), none);
     await lcm.close();
   }
@@ -99,7 +99,7 @@ test("a stream has what the call has, and is read as it is taken", async () => {
   const [first] = await lcm.listing("summaries", { conversation: "c" });
   const options = { includeMessages: true, depthMax: 10 };
   const whole = await lcm.expand("c", first.id, options);
-  // A page that cannot begin with its source is the last.
+  // Pages of the smallest size: just large enough for the largest summary or message.
   const tokensMax = Math.max(...[...whole.summaries, ...whole.messages].map(({ tokens }) => tokens));
   const pages = await collected(lcm.iterExpand("c", first.id, { ...options, tokensMax }));
   assert.ok(pages.length > 1 && whole.messages.length > 1);

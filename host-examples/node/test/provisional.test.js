@@ -1,4 +1,4 @@
-// Summaries that a failing model left, from its first failure until it works again.
+// Provisional summaries, from the first failure of a model until the model works again.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
@@ -10,10 +10,10 @@ import * as sdk from "./sdk-errors.js";
 const cases = new URL("../../../tests/fixtures/model-answers.json", import.meta.url);
 const answers = JSON.parse(await readFile(cases, "utf8"));
 const MINUTE_MS = 60_000;
-/** The context is over the threshold of both, and over the second. */
+/** Budgets in tokens: the context exceeds the threshold of both, and the second budget itself. */
 const BUDGETS = [4_500, 2_500];
 const SAID = "They spoke of a garden, a river and a letter.";
-/** Failures of the request, for which another request of the same model may do. */
+/** Failures of one request; another request to the same model may succeed. */
 const OF_A_REQUEST = ["context-too-long", "policy"];
 
 /** A message of about 100 tokens. */
@@ -25,7 +25,7 @@ function message(number) {
 
 const messages = Array.from({ length: 40 }, (_, at) => message(at + 1));
 
-/** Each fault as `[what, answer, code]`; without a code a model answered, in vain. */
+/** Faults as `[name, model function, code]`; without a code the model answers, but unusably. */
 const shapes = [sdk.openai, sdk.anthropic, sdk.google, sdk.aiSdk, sdk.langchain, sdk.axios];
 const thrown = answers.map((answer, at) => {
   const shape = shapes[at % shapes.length];
@@ -57,7 +57,7 @@ const ended = ["length", "refusal"].map((finish) => {
   return [`an answer that ended with ${finish}`, async () => ({ text: SAID, finish })];
 });
 
-/** A life whose model fails, and then works. */
+/** Runs a conversation whose model first fails and then works. */
 async function live(budget, fails, code) {
   let now = NOW;
   let asked = 0;
@@ -75,7 +75,7 @@ async function live(budget, fails, code) {
     assert.equal(turn.failure?.code, code);
     assert.ok(asked > 0 && (!isFailure || asked === 1), `asked ${asked} times`);
 
-    // A user waits for a model that failed once.
+    // After a failure no model is asked in the next minutes, so that users do not wait.
     const before = asked;
     for (let minute = 1; minute <= 4; minute++) {
       now += MINUTE_MS;
@@ -124,7 +124,7 @@ test("without a better answer the first counts", async () => {
   const complete = [async () => ({ text: SAID, finish: "length" }), async () => "OK."];
   const work = async (lcm) => {
     const { compacted } = await lcm.turn("c", messages, { budget: BUDGETS[0], defer: false });
-    // Cut off at the first level, and whole enough at the second.
+    // At level `normal` the answer counts as cut off; at level `aggressive` it is accepted.
     assert.ok(compacted.passes.every(({ level }) => level === "aggressive"), compacted);
   };
   await withEngine("memory:", work, { complete });

@@ -1,5 +1,5 @@
-// Appends whose outcome is unknown, over the real component: nothing is stored twice and nothing is
-// left out, though the messages are too short to be known again by what they say.
+// Appends whose outcome is unknown, with the real component: nothing is stored twice and nothing is
+// left out, although the messages are too short to be recognised by their content.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -18,7 +18,7 @@ const before = ["begin", "ok"];
 const message = (content, at) => JSON.stringify({ role: at % 2 ? "assistant" : "user", content });
 const short = (count) => Array.from({ length: count }, (_, at) => message(at % 2 ? "ok" : "yes", at));
 
-/** A store over `inner`; `lose(at, commit)` performs the commit of this number, or throws. */
+/** A store over `inner`; `lose(at, commit)` performs commit `at` (from 0), throws, or does both. */
 function losing(inner, lose) {
   let at = 0;
   return {
@@ -28,7 +28,7 @@ function losing(inner, lose) {
   };
 }
 
-/** What is stored after `before` and then `said`, of whose commits `lose` has the say. */
+/** Stores `before`, then `said` through `losing`; resolves to the receipt and what is stored. */
 async function stored(said, lose) {
   const inner = new MemoryStore();
   const other = await opened(inner);
@@ -90,7 +90,7 @@ test("an outcome that stays unknown is the caller's", async () => {
   await assert.rejects(stored(short(2), lost), { code: "store-unavailable" });
 });
 
-/** Appends `said` as new through a store that loses what `lose` says, repeated until it is done. */
+/** Appends `said` as new through `losing`, until a call succeeds; resolves to the failed calls. */
 async function appended(said, lose) {
   const inner = new MemoryStore();
   const lcm = await open({ store: losing(inner, lose), environment: {} });
@@ -110,7 +110,7 @@ async function appended(said, lose) {
 }
 
 test("a long list of new messages is stored once, however often it is repeated", async () => {
-  // More calls than the engine knows each by itself, and all of them say the same.
+  // More calls than the engine remembers one by one, with messages of equal content.
   const said = short(1_000);
   for (const number of [0, 4, 9]) {
     const once = (isKept) => {
@@ -121,11 +121,11 @@ test("a long list of new messages is stored once, however often it is repeated",
         if (isLost) lost();
       };
     };
-    // It repeats a call itself.
+    // The package itself repeats the call.
     assert.equal(await appended(said, once(true)), 0);
     assert.equal(await appended(said, once(false)), 0);
   }
-  // The store is gone for longer than that, behind a reply that was lost.
+  // After a lost reply the store is out of reach for longer than the package repeats.
   const away = (at, commit) => {
     if (at < 5 || at > 13) commit();
     if (at > 3 && at < 14) lost();
@@ -154,7 +154,7 @@ test("whatever a store throws in a commit but a conflict, its outcome is unknown
   }
 });
 
-/** A store over `inner` that is gone from this commit on, which is kept or not. */
+/** A store over `inner` that fails from commit `number` on; `isKept`: that commit is still made. */
 function goneAt(inner, number, isKept) {
   let at = 0;
   const standing = (work) => (at > number ? lost() : work());
@@ -170,7 +170,7 @@ function goneAt(inner, number, isKept) {
   };
 }
 
-/** Stores a list of which an outage ends the first attempt; what is stored must then be right. */
+/** Appends a list whose first attempt an outage ends, and checks the store after a repeat. */
 async function completedAfter(said, options, { held, number, isKept }) {
   const inner = new MemoryStore();
   const other = await opened(inner);

@@ -13,7 +13,7 @@ export function errorOf(names, message, members = {}) {
 
 const json = (body) => (typeof body === "string" ? body : JSON.stringify(body));
 
-/** `status message`, as the SDKs made by Stainless write it. */
+/** Returns the message `status message`, as SDKs that Stainless generates write it. */
 function stainlessMessage(status, error) {
   const said = error?.message ?? (error ? JSON.stringify(error) : undefined);
   if (status && said) return `${status} ${said}`;
@@ -67,14 +67,14 @@ export function langchain(answer) {
   return Object.assign(error, { lc_error_code });
 }
 
-/** What `axios` throws, which other packages pass on. */
+/** Returns the error that `axios` throws; other packages pass it on. */
 export function axios({ status, body, headers }) {
   const response = { status, data: body, headers: { ...headers } };
   const members = { name: "AxiosError", code: "ERR_BAD_REQUEST", response };
   return errorOf(["AxiosError"], `Request failed with status code ${status}`, members);
 }
 
-/** A wrapper of the program's own. */
+/** Returns an error of the program that wraps another error. */
 export function wrapped(inner) {
   return new Error("the summary could not be made", { cause: inner });
 }

@@ -1,4 +1,4 @@
-// Configuration: of `open`, of the environment, what is followed, and what is wrong with either.
+// Configuration by `open` and by the environment: its effect, and errors in both.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -19,7 +19,7 @@ after(() => rm(folder, { recursive: true, force: true }));
 
 const said = Array.from({ length: 40 }, (_, at) => ({ role: "user", content: `number ${at}` }));
 
-/** The first step of a vector: what the reference system's configuration comes to. */
+/** Returns the first step of a vector, which resolves a configuration of the reference system. */
 function resolvedIn(vector) {
   const place = new URL(`../../../tests/vectors/setup/${vector}.json`, import.meta.url);
   return JSON.parse(readFileSync(place, "utf8")).steps[0];
@@ -36,7 +36,7 @@ async function warningsOf(work) {
   return lines.sort();
 }
 
-/** How many messages the fresh tail has, with this configuration. */
+/** Resolves to the number of messages in the fresh tail, with this configuration. */
 async function tailOf(config, environment, worker) {
   const lcm = await open({ store: "memory:", config, environment, worker });
   await lcm.append("c", said);
@@ -142,7 +142,7 @@ test("a store without a name is the configured one", async () => {
   await assert.rejects(open({ environment: {} }), none);
 });
 
-/** Compacts with a configuration and returns the models that were asked for. */
+/** Compacts with a configuration and returns the model names of the requests. */
 async function askedWith(config, complete) {
   const asked = [];
   const answer = (request, options) => {

@@ -1,5 +1,5 @@
-// Every call that asks a model: others of the same conversation go on while it thinks, and a signal
-// ends it, whether engine and store are in a thread of their own or not.
+// Every call that asks a model, with and without a worker thread: other calls of the conversation
+// run while the model works, and an aborted signal ends the call.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
@@ -13,7 +13,7 @@ const NEW = { role: "user", content: "x" };
 const QUESTION = "What was decided about the batch window?";
 const cancelled = ({ reason, passes }) => assert.deepEqual([reason, passes], ["cancelled", []]);
 
-/** How each is called, and what it must answer when it is stopped before the model answered. */
+/** How to make each call, and its result after an abort before the model answered. */
 const CALLS = {
   compact: {
     call: (lcm, signal) => lcm.compact("c", { budget: 3000, signal }),
@@ -41,13 +41,13 @@ const CALLS = {
   },
 };
 
-/** Checks how a call ended whose signal was aborted. */
+/** Checks the end of a call whose signal was aborted. */
 async function ended(running, { stopped, rejects }, reason) {
   if (rejects) await assert.rejects(running, (thrown) => thrown === reason);
   else stopped(await running);
 }
 
-/** A model that never answers, and says when it is asked and when its request ended. */
+/** A model that never answers; promises tell when it is asked and when its request ended. */
 function thinking() {
   const said = {};
   const asked = new Promise((resolve) => {
@@ -74,7 +74,7 @@ for (const worker of [false, true]) {
       const controller = new AbortController();
       const running = call(lcm, controller.signal);
       await asked;
-      // Each of these would wait for ever if the conversation's place in the line were held.
+      // Each of these calls would wait forever if the call above still held the queue.
       await lcm.append("c", [{ role: "user", content: "and now?" }], { appendMode: "new" });
       const { messages } = await lcm.assemble("c", { budget: 100_000 });
       assert.match(JSON.stringify(messages.at(-1)), /and now/);
@@ -83,7 +83,7 @@ for (const worker of [false, true]) {
       assert.equal(controller.signal.reason.name, "AbortError");
       await ended(running, wanted, controller.signal.reason);
       await over;
-      // Nothing of it stays open.
+      // The stopped question is no longer open.
       const again = lcm.ask("c", QUESTION, { deadlineMs: 1 });
       assert.equal((await again).status, "timed-out");
       await lcm.close();

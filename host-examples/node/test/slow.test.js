@@ -1,4 +1,4 @@
-// All golden vectors over a store that is slow and is written to by others.
+// Runs all golden vectors over a slow store with other writers.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

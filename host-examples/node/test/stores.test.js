@@ -21,7 +21,7 @@ before(async () => {
 });
 after(() => rm(folder, { recursive: true, force: true }));
 
-/** The address of a module of SQLite. */
+/** Resolves to the URL of a module of SQLite. */
 async function findSqlite() {
   try {
     const own = import.meta.resolve("@photostructure/sqlite");

@@ -1,4 +1,4 @@
-// System messages: the slot, filled by the list, in one call or many, and by the option `system`.
+// The slot of system messages: filled by a list in one call or many, and by the option `system`.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -8,7 +8,7 @@ import { MemoryStore, open } from "../src/index.js";
 const user = (text) => ({ role: "user", content: text });
 const prompt = (text) => ({ role: "system", content: text });
 
-/** A list of `count` messages after a prompt. */
+/** Returns a list of `count` messages after a system prompt. */
 function listOf(text, count) {
   const turns = Array.from({ length: count }, (_, at) =>
     at % 2 === 0

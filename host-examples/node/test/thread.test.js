@@ -1,5 +1,5 @@
-// `open({ worker: true })`: the same engine in a thread of its own, and what the thread of the
-// caller has of it.
+// `open({ worker: true })`: the engine in a worker thread, and which calls still run in the thread
+// of the caller.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -93,7 +93,7 @@ test("models are asked in the thread that opened, and others go on meanwhile", a
   );
 });
 
-/** What the component did in this thread while a conversation was stored, compacted and read. */
+/** Resolves to the component's calls in this thread while a conversation is stored and read. */
 async function doneHere(t, worker) {
   const names = new Set();
   const { invoke } = Component.prototype;
@@ -155,7 +155,7 @@ test("errors cross with their code and cause", async () => {
     const wrong = { name: "LcmError", code: "invalid-input" };
     await assert.rejects(lcm.compact("c", { budget: "much" }), wrong);
     await assert.rejects(lcm.compact("c", { budget: 3000, target: () => 1 }), wrong);
-    // The thread lives on.
+    // The thread still works.
     assert.equal((await lcm.append("c", lines)).ingested, lines.length);
   });
   const path = join(folder, "none", "agent.lcm.db");

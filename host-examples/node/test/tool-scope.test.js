@@ -1,5 +1,5 @@
-// Tools keep to their conversation: in a store of 50 users no argument of a model reads a word of
-// another user, until the host widens the scope.
+// Tools read only their conversation: in a store of 50 users, no argument of a model gives access
+// to another user's text, unless the host widens the scope.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -12,7 +12,7 @@ const CONFIG = { freshTailMessagesMax: 1, leafChunkTokensMax: 1000, largePayload
 const id = (number) => `user-${String(number).padStart(2, "0")}`;
 const kept = (number) => `kept${String(number).padStart(2, "0")}`;
 
-/** Stores what the users say, with summaries and files; returns everything that has a name. */
+/** Stores a conversation per user, with summaries and files; returns all ids of each. */
 async function filled(lcm) {
   const names = [];
   for (let number = 0; number < USERS; number++) {
@@ -34,7 +34,7 @@ async function filled(lcm) {
   return names;
 }
 
-/** All arguments that any tool has, each with the values that a model tries. */
+/** Returns tool calls for all arguments of all tools, with the values that a model might try. */
 function argumentsOf(lcm, names) {
   const tools = lcm.tools("lcm", { scope: "store" });
   return tools.flatMap(({ name, inputSchema: { properties, required } }) =>
@@ -50,7 +50,7 @@ function argumentsOf(lcm, names) {
   );
 }
 
-/** Makes the calls as user 0 and returns all that the host was handed, the model's prompts too. */
+/** Makes the calls as user 0; returns all texts that the host received, prompts included. */
 async function told(lcm, calls, options) {
   const answers = [];
   for (const [name, input] of calls) {
@@ -77,13 +77,13 @@ test("no argument of a model reads a word of another user", async () => {
     const answers = await told(lcm, calls);
     assert.deepEqual([...answers, ...prompts].flatMap(others), []);
     assert.ok(answers.some((text) => text.includes(kept(0))));
-    // A grant of another user is one that was never made.
+    // A grant of another user is refused with the same text as a grant that does not exist.
     const [, grant] = names[1];
     const [refused] = await told(lcm, [["lcm_grep", { pattern: "heron" }]], { grant });
     const madeUp = `grant_${"1".repeat(16)}`;
     const [unknown] = await told(lcm, [["lcm_grep", { pattern: "heron" }]], { grant: madeUp });
     assert.equal(refused.replace(grant, madeUp), unknown);
-    // The same calls can read others: when the host says so.
+    // With the scope `store`, which the host sets, the same calls read other users.
     const widened = await told(lcm, calls, { scope: "store" });
     assert.ok(widened.flatMap(others).length > 100);
   } finally {

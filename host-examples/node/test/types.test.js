@@ -17,7 +17,7 @@ const transcript = await readFile(beside("../../walkthrough.jsonl"), "utf8");
 const lines = transcript.trimEnd().split("\n");
 const file = `<file name="prices.csv">${"item,price\n".repeat(2_000)}</file>`;
 
-/** Answers of reads of `lcm`, each with the name of its type. */
+/** Resolves to results of methods that read, each with the name of its type. */
 async function reads(lcm) {
   const [summary] = await lcm.listing("summaries", { conversation: "c" });
   const files = await lcm.grep("c", "price", { scope: "files", neighbours: 1 });
@@ -53,7 +53,7 @@ async function reads(lcm) {
   ];
 }
 
-/** Answers of what changes something. */
+/** Resolves to results of methods that write. */
 async function writes(lcm) {
   const budget = 3000;
   const said = [...lines, { role: "user", content: file, id: "with a file" }];
@@ -72,7 +72,7 @@ async function writes(lcm) {
   ];
 }
 
-/** Answers of what ends a conversation. */
+/** Resolves to results of methods that end a conversation. */
 async function ends(lcm) {
   return [
     ["NewSessionAnswer", await lcm.newSession("c", { retainDepth: 1 })],
@@ -89,7 +89,7 @@ async function ends(lcm) {
   ];
 }
 
-/** Compiles answers as literals of their types; what the compiler has to say. */
+/** Compiles results as literals of their types; returns the output of the compiler. */
 async function compiled(folder, answers) {
   const names = [...new Set(answers.map(([name]) => name.replace("[]", "")))];
   const types = JSON.stringify(beside("../index.js"));
@@ -117,7 +117,7 @@ test("what is answered has the type that is said", async () => {
     const wrong = [{ ...answer, entries: "many" }, { ...answer, further: 1 }];
     const refused = await compiled(folder, wrong.map((one) => [name, one]));
     assert.notEqual(refused.status, 0);
-    // A line each, behind the one that imports the types.
+    // One error in each of the lines 2 and 3, which follow the import of the types.
     assert.match(refused.stdout, /\(2,.*\n.*\(3,/);
   } finally {
     await lcm.close();

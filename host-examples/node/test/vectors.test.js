@@ -1,4 +1,5 @@
-// The vector runner's own rules: a runner that lets everything pass proves nothing.
+// Tests of the vector runner itself: it must also fail, because a runner that accepts everything
+// proves nothing.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

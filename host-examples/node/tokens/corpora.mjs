@@ -1,8 +1,8 @@
-// Conversations to count tokens of: one kind of text each, made the same way every time.
+// Conversations whose tokens are counted: one kind of text each, the same in every run.
 //
-// In: nothing but files of this repository. Out: for each kind the turns of a conversation, each
-// a list of messages. Prose and code are the repository's own, the rest is put together from
-// `words.json` and from what tools answer, by a generator of numbers with a fixed seed.
+// In: only files of this repository. Out: for each kind the turns of a conversation, each a list of
+// messages. Prose and code come from the repository. Other texts are made from `words.json` and
+// from samples of tool output, by a random generator with a fixed seed.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 
 const REPOSITORY = fileURLToPath(new URL("../../../", import.meta.url));
 const WORDS = JSON.parse(readFileSync(new URL("words.json", import.meta.url), "utf8"));
-/** Prose: what is written for people. */
+/** Files with prose. */
 const DOCUMENTS = [
   "README.md",
   "ARCHITECTURE.md",
@@ -22,10 +22,10 @@ const DOCUMENTS = [
 ];
 /** Code in three languages. */
 const SOURCES = ["crates/lcm-core/src", "host-examples/node/src", "host-examples/python/src"];
-/** Lines of a file that a tool shows at once. */
+/** Number of lines of a file that one tool result shows. */
 const LINES = 40;
 
-/** Numbers below a bound, the same ones for the same seed: a linear congruential generator. */
+/** Returns a linear congruential generator of numbers below a bound; a seed fixes the numbers. */
 function dice(seed) {
   let state = BigInt(seed);
   return (below) => {
@@ -44,7 +44,7 @@ function files(folder) {
   });
 }
 
-/** A list in another order, always the same one. */
+/** Returns a shuffled copy of a list. */
 function shuffled(list, random) {
   const out = [...list];
   for (let at = out.length - 1; at > 0; at -= 1) {
@@ -73,7 +73,7 @@ function code() {
   return shuffled(pieces, dice(2));
 }
 
-/** What a tool answers: rows of a query, a listing of files, a status. */
+/** Returns a sample of tool output: rows of a query, a listing of files, or a status. */
 function toolOutput(random) {
   const hex = (digits) => Array.from({ length: digits }, () => random(16).toString(16)).join("");
   const pick = (list) => list[random(list.length)];
@@ -103,7 +103,7 @@ function toolOutput(random) {
   return JSON.stringify(result, null, random(2) === 0 ? 2 : 0);
 }
 
-/** A sentence: a pattern with words in its places. */
+/** Returns a sentence: a pattern whose placeholders are replaced by words. */
 function sentence(words, random) {
   const pattern = words.sentences[random(words.sentences.length)];
   return pattern.replace(/\{(\w+)\}/g, (_, kind) => words[kind][random(words[kind].length)]);
@@ -115,7 +115,7 @@ function sentences(words, random, count) {
 
 const said = (role, text) => ({ role, content: text });
 
-/** A call of a tool and its answer. */
+/** Returns a tool call and its result, as messages. */
 function tool(turn, name, input, output) {
   const id = `call_${turn}`;
   return [
@@ -124,7 +124,7 @@ function tool(turn, name, input, output) {
   ];
 }
 
-/** A dialogue in a language of `words.json`. */
+/** Returns the turns of a dialogue in a language of `words.json`. */
 function dialogue(language, turns) {
   const [words, random] = [WORDS[language], dice(language.length)];
   return Array.from({ length: turns }, () => [
@@ -161,7 +161,7 @@ function tools(turns) {
   );
 }
 
-/** Everything in turn: the least even conversation. */
+/** Returns a conversation that takes its turns from all kinds: the least uniform text. */
 function mixed(turns) {
   const kinds = [english, reading, tools].map((make) => make(turns));
   const languages = ["chinese", "japanese", "emoji"].map((name) => dialogue(name, turns));
@@ -169,7 +169,7 @@ function mixed(turns) {
   return Array.from({ length: turns }, (_, turn) => all[turn % all.length][turn]);
 }
 
-/** For each kind the turns of one conversation. */
+/** Returns for each kind the turns of one conversation. */
 export function corpora(turns) {
   return {
     English: english(turns),

@@ -1,14 +1,14 @@
-// How far the estimate is from what tokenizers count, before and after calibration.
+// Compares the token estimate with the counts of tokenizers, before and after calibration.
 //
 //     node tokens/table.mjs            the table of the documents, as Markdown
 //     node tokens/table.mjs --slice    three kinds of text, for every test run
 //
 // In: conversations of one kind of text (`corpora.mjs`), the component, and two tokenizers that
-// ship their tables. After each turn the context is assembled; its text is counted as a provider
-// would, and the count reported. From the 21st turn on each prompt is first predicted: estimate
-// times factor, by all reports before it (after), and by the first 20 reports alone (ended). Fails
-// when the median error is over 3 % or more than 5 % of the predictions are too low, with all
-// reports, and in a growing context with 20 alone.
+// ship their tables. After each turn the context is assembled, its text is counted as a provider
+// would count it, and the count is reported. From the 21st turn on, each prompt is first predicted:
+// estimate times factor, with the factor of all earlier reports (`after`) or of the first 20
+// reports only (`ended`). Fails if the median error exceeds 3 % or more than 5 % of the predictions
+// are too low. `after` is checked in both contexts, `ended` only in the growing context.
 
 import { countTokens as o200k } from "gpt-tokenizer/encoding/o200k_base";
 import { countTokens as cl100k } from "gpt-tokenizer/encoding/cl100k_base";
@@ -17,22 +17,22 @@ import { open } from "../src/index.js";
 import { corpora } from "./corpora.mjs";
 
 const TURNS = 40;
-/** Reports before the first prediction that counts. */
+/** Number of reports before the first prediction that counts. */
 const REPORTS = 20;
-/** More than the conversations have, and so little that old messages leave the context. */
+/** Budgets in tokens: `growing` fits every conversation, `sliding` drops old messages. */
 const BUDGETS = { growing: 200_000, sliding: 8_000 };
 const ENCODINGS = { o200k_base: o200k, cl100k_base: cl100k };
-/** What does not change with the repository: its prose and code are the other kinds. */
+/** Kinds for `--slice`: their texts do not change with the files of the repository. */
 const SLICE = ["JSON tool output", "Chinese", "emoji"];
-/** Kinds that are one kind of text; of the others the table only says how it is. */
+/** Kinds whose errors must be within the bounds; mixed kinds are only printed. */
 const GATED = ["English", "code", "JSON tool output", "Chinese", "Japanese", "emoji"];
 const ERROR_MAX = 0.03;
 const UNDER_MAX = 0.05;
-/** What providers of these encodings add to each message, and to the whole. */
+/** Tokens that providers with these encodings add to each message, and to the prompt. */
 const TOKENS_PER_MESSAGE = 4;
 const TOKENS_PER_PROMPT = 3;
 
-/** What a model reads of a message. */
+/** Returns the texts of a message that a model reads. */
 function read(message) {
   const calls = (message.tool_calls ?? []).map((call) => call.function);
   const texts = [message.content, ...calls.flatMap((call) => [call.name, call.arguments])];
@@ -45,7 +45,7 @@ function counted(messages, count) {
   return tokens + TOKENS_PER_MESSAGE * messages.length + TOKENS_PER_PROMPT;
 }
 
-/** For each turn what was estimated, counted and, from the second on, predicted. */
+/** Resolves to rows with the counted and predicted tokens of each turn from the 21st on. */
 async function prompts(turns, count, budget) {
   let now = 1_700_000_000_000;
   const lcm = await open({ store: "memory:", now: () => (now += 1000), environment: {} });
@@ -64,7 +64,7 @@ async function prompts(turns, count, budget) {
   return rows.slice(REPORTS);
 }
 
-/** Median error, share of predictions that are too low, and by how much the worst one is. */
+/** Returns the median error, the share of predictions that are too low, and the worst of them. */
 function errors(rows, prediction) {
   const relative = rows.map((row) => row[prediction] / row.actual - 1);
   const sizes = relative.map(Math.abs).sort((a, b) => a - b);

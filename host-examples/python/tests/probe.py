@@ -1,4 +1,4 @@
-"""A component that hands every store call straight through, to test the binding without the engine.
+"""A component that forwards every store call, to test the binding without the engine.
 
 It exports `lcm:engine/probe@0.1.0` with the three functions of the store import.
 """
@@ -43,7 +43,7 @@ def _core() -> str:
 
 
 def wat() -> str:
-    """The component as text."""
+    """Returns the component in the WebAssembly text format."""
     imports = "\n".join(f'(export "{n}" (func {t}))' for n, t in FUNCTIONS.items())
     options = "(memory $memory) (realloc $realloc)"
     lowered = "\n".join(

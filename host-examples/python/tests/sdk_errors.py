@@ -13,7 +13,7 @@ Answer = dict[str, Any]
 
 
 class Headers:
-    """Headers as `httpx` has them: a mapping in behaviour only, with names without case."""
+    """Headers like those of `httpx`: no `Mapping` subclass, and names are case-insensitive."""
 
     def __init__(self, headers: dict[str, str]) -> None:
         self._items = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
@@ -110,7 +110,7 @@ def langchain_google(answer: Answer) -> Exception:
 
 
 def requests(answer: Answer) -> Exception:
-    """What `raise_for_status` of `requests` or `httpx` raises, with a body that was read."""
+    """Returns the error that `raise_for_status` of `requests` or `httpx` raises after a read."""
     error = error_of(["HTTPError", "RequestException"], f"{answer['status']} Client Error")
     error.response = Response(answer)
     error.body = answer["body"]
@@ -118,7 +118,7 @@ def requests(answer: Answer) -> Exception:
 
 
 def wrapped(inner: BaseException) -> Exception:
-    """A wrapper of the program's own."""
+    """Returns an error of the program that wraps another error."""
     error = RuntimeError("the summary could not be made")
     error.__cause__ = inner
     return error

@@ -1,4 +1,4 @@
-"""What several tests need: programs, stores that fail on demand, the built artefacts."""
+"""Helpers for several tests: components, stores that fail on demand, built files."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ NOW = 1_700_000_000_000
 
 @functools.cache
 def probe_program() -> Program:
-    """The probe component, compiled."""
+    """Returns the compiled probe component."""
     return load(bytes(wasmtime.wat2wasm(probe.wat())), cache=False)
 
 
 @functools.cache
 def engine_program() -> Program:
-    """The engine, compiled."""
+    """Returns the compiled engine."""
     return load()
 
 
 class FailingStore(MemoryStore):
-    """A memory store whose next commits do what a list says: None, or an error to raise."""
+    """A memory store. Each item of `commits` is for one commit: an error to raise; None: write."""
 
     def __init__(self, commits: Sequence[Exception | None] = ()) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class FailingStore(MemoryStore):
 
 
 class FailingAsyncStore(AsyncMemoryStore):
-    """The same behind awaitable calls."""
+    """A `FailingStore` behind awaitable calls."""
 
     def __init__(self, commits: Sequence[Exception | None] = (), delay_seconds: float = 0) -> None:
         super().__init__(delay_seconds)
@@ -60,18 +60,18 @@ class FailingAsyncStore(AsyncMemoryStore):
 
 
 def conflict() -> LcmError:
-    """What a store raises when another writer was faster."""
+    """Returns the error that a store raises when another writer was faster."""
     return LcmError("conflict", "injected")
 
 
 def child_environment() -> dict[str, str]:
-    """The environment for a child process that imports the package from the source tree."""
+    """Returns the environment of a child process that imports the package from the sources."""
     paths = [str(HERE / "src"), str(HERE)]
     return os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
 
 
 def temporary_folder(case: Any) -> Path:
-    """A folder that goes with the test."""
+    """Returns a folder that is removed after the test."""
     folder = tempfile.TemporaryDirectory()
     case.addCleanup(folder.cleanup)
     return Path(folder.name)

@@ -1,4 +1,4 @@
-"""Questions: answers over the real component, offline, by a model, and when that fails."""
+"""Questions: answers of the real component, offline, by a model, and by a failing model."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def opened_async(complete=None, **options) -> lcm_engine.AsyncLcm:
 
 
 def first_id(request) -> str:
-    """The first id that a prompt shows."""
+    """Returns the first message id in a prompt."""
     return re.search(r"msg_[0-9a-f]{16}", request["prompt"])[0]
 
 
@@ -136,7 +136,7 @@ class Questions(unittest.TestCase):
                 lcm.ask("c", QUESTION)
             with self.assertRaises(KeyboardInterrupt):
                 lcm.call_tool("c", "lcm_expand_query", {"prompt": QUESTION})
-            # Neither question is open.
+            # The question before is not open any more, and neither is this one afterwards.
             with self.assertRaises(KeyboardInterrupt):
                 lcm.ask("c", QUESTION)
 
@@ -186,7 +186,7 @@ class AwaitedQuestions(unittest.IsolatedAsyncioTestCase):
         async with await opened_async({"ask": slow}) as lcm:
             asked = await lcm.ask("c", QUESTION, deadline_ms=20)
             self.assertEqual(asked["status"], "timed-out")
-            for _ in range(2):  # The second is not kept out by the first.
+            for _ in range(2):  # The cancelled first question does not block the second.
                 begun.clear()
                 task = asyncio.create_task(lcm.ask("c", QUESTION))
                 await begun.wait()

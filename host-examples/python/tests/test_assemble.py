@@ -1,4 +1,4 @@
-"""Contexts: what a provider would refuse, and where its cache may end."""
+"""Contexts: refusals of providers, and marks for a provider's cache."""
 
 from __future__ import annotations
 

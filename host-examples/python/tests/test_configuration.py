@@ -1,4 +1,4 @@
-"""Configuration: its bounds, where it comes from, what is followed, and what is said of it."""
+"""Configuration: its bounds, its sources, its effect on the package, and its warnings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VECTORS = Path(__file__).parents[3] / "tests" / "vectors" / "setup"
 
 
 def resolved_in(vector):
-    """Returns the first step of a vector: what the reference's configuration comes to."""
+    """Returns the first step of a vector, which resolves the reference's configuration."""
     return json.loads((VECTORS / f"{vector}.json").read_text())["steps"][0]
 
 

@@ -1,4 +1,4 @@
-"""The handle of a conversation, the dialect of `open`, forks, and what cannot be cached."""
+"""The handle of a conversation, the dialect of `open`, forks, and an unwritable cache folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole package over the engine: what goes in comes back, in every kind of store."""
+"""The whole package with the engine: stored messages come back, from every kind of store."""
 
 from __future__ import annotations
 

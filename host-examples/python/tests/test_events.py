@@ -87,7 +87,7 @@ async def run_async(store: Any, conflicts: FailingStore, on_event: Any) -> None:
 
 
 def comparable(event: StoreEvent) -> dict[str, Any]:
-    """An event without the time that a model took."""
+    """Returns an event without the time that a model took."""
     assert "ms" not in event or event["ms"] >= 0
     return {name: value for name, value in event.items() if name != "ms"}
 

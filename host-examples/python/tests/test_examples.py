@@ -1,4 +1,4 @@
-"""Every verb has an example in its docstring, and each example runs as it stands there."""
+"""Every verb has an example in its docstring, and each example runs unchanged."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ EXAMPLE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def examples(prose: str | None) -> list[str]:
-    """The programs in a docstring."""
+    """Returns the programs in a docstring."""
     return EXAMPLE.findall(inspect.cleandoc(prose or ""))
 
 
 def verbs() -> dict[str, Any]:
-    """Every verb by its name."""
+    """Returns every verb by its name."""
     described = {name: inspect.getattr_static(Verbs, name) for name in dir(Verbs)}
     return {name: one for name, one in described.items() if isinstance(one, (Verb, Stream))}
 

@@ -1,4 +1,5 @@
-"""Texts, batches, tasks and the rule for models; of the engine only its steps, with no store."""
+"""Texts, batches, tasks and the rules for models. The engine only returns instructions; its store
+calls are faked."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ from .support import engine_program
 
 
 class Script:
-    """Performs a flow with answers from functions by call name; remembers what was asked."""
+    """Runs a flow. Functions by call name give the answers; calls and requests are recorded."""
 
     def __init__(self, **answers: Any) -> None:
         self.answers = answers
@@ -134,12 +135,12 @@ class Texts(unittest.TestCase):
 
 
 def identified(arguments: dict[str, Any]) -> str:
-    """Identities that are the texts."""
+    """Returns fake identities: the hash of a message is its text."""
     return json.dumps([{"hash": text} for text in arguments["messages"]])
 
 
 def storing(task: str, parts: list[str], **options: Any) -> flows.Flow[Any]:
-    """Intake of these texts at time 1."""
+    """Returns the flow that stores these texts at time 1."""
     return intake.intake({"task": task, "conversation": "c", **options}, parts, 1)
 
 
@@ -197,7 +198,8 @@ class Ingest(unittest.TestCase):
         self.assertEqual({one["options"]["append_mode"] for one in appended}, {"new"})
         extras = [json.loads(one["options"]["extra_json"]) for one in appended]
         self.assertEqual(extras, [{"revision": 3}, {"revision": 4}])
-        # The plan has judged the whole; batch by batch some would be stored before a refusal.
+        # `refuse_replay` is an option of `reconcile`, which judges the whole transcript. With the
+        # option on each append, some batches would be stored before a refusal.
         self.assertIs(transcript["refuse_replay"], True)
         self.assertEqual((receipt["ingested"], receipt["skipped"]), (3, 2))
         self.assertEqual(receipt["warnings"], ["w"])
@@ -212,7 +214,8 @@ class Ingest(unittest.TestCase):
 
 
 class Conversation(Script):
-    """Texts without ids; `fault` may raise before and after an append, and write itself."""
+    """A fake conversation of texts without ids. `fault` runs before and after each append: it may
+    raise, and may write as another writer would."""
 
     def __init__(self, fault: Any = lambda moment, stored: None) -> None:
         super().__init__(
@@ -257,7 +260,7 @@ class ConcurrentIngest(unittest.TestCase):
     def test_two_at_the_same_time_store_every_message_once(self):
         for lead in range(1, 5):
             script = Conversation()
-            # The second runs as a whole after so many steps of the first.
+            # The second flow runs completely after the first `lead` steps of the first flow.
             first = self.flow()
             effect = next(first)
             for _ in range(lead):
@@ -335,7 +338,7 @@ DONE = {"done": {"text": "t"}}
 
 
 def any_model(request):
-    """A model in whose place the script answers."""
+    """A model that is never called: the script answers instead."""
 
 
 def failed(code: str, pause: int | None = None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What ends a call from outside, or from inside of a store, ends the call and not the process."""
+"""Signals, and exceptions inside a store or a model, end the call but not the process."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ folder.cleanup()
 
 
 class Processes(unittest.TestCase):
-    """Each in a process of its own, which a fault would end."""
+    """Tests that run in separate processes, because a fault would end the process."""
 
     def survives(self, code: str) -> None:
         done = subprocess.run(
@@ -229,7 +229,7 @@ class Refusals(unittest.TestCase):
             self.assertEqual(lcm.append("c", [message(2)])["ingested"], 1)
 
     def begin(self, meanwhile):
-        """A store that does this once, during its next read."""
+        """Returns an engine and its store, which calls `meanwhile` during its next read."""
 
         class Curious(MemoryStore):
             closed = 0
@@ -263,7 +263,7 @@ class Refusals(unittest.TestCase):
         self.assertEqual(caught.exception.message, "the store is closed")
 
     def handled(self, handler):
-        """A store behind whose next commit a signal comes, and what this handler is called."""
+        """Returns a store that raises a signal after commit number `left`; `handler` handles it."""
         before = signal.signal(signal.SIGTERM, lambda number, frame: handler())
         self.addCleanup(signal.signal, signal.SIGTERM, before)
 
@@ -322,7 +322,7 @@ class Refusals(unittest.TestCase):
             call = lcm._session.instance._call
 
             def signalled(*arguments):
-                # Here no code of the caller's runs: what comes waits until the call is over.
+                # No code of the caller runs during the call, so the signal waits for its end.
                 value = call(*arguments)
                 if calls and arguments[0] == "ingest.append":
                     calls.pop()
@@ -352,7 +352,7 @@ class Refusals(unittest.TestCase):
         self.assertEqual(instance.call(*call), [None])
         self.assertEqual(caught, [signal.SIGTERM])
         self.assertIs(signal.getsignal(signal.SIGTERM), ours)
-        # Elsewhere than in the main thread handlers do not run, so they are left alone.
+        # In other threads signal handlers never run, so the package does not replace them.
         thread = threading.Thread(target=instance.call, args=call)
         thread.start()
         thread.join()

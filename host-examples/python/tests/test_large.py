@@ -1,4 +1,4 @@
-"""A message of 30 MB: staged in bounded pieces, kept as it was, shown as a reference."""
+"""A message of 30 MB: uploaded in bounded pieces, stored unchanged, shown as a reference."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LINE = "a row of output with some words in it\n"
 
 
 class Measured(MemoryStore):
-    """A store that knows the most bytes of values that one call moved."""
+    """A store that records the most bytes of values that one of its calls read or wrote."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class Measured(MemoryStore):
 
 
 def result(count: int) -> str:
-    """A tool result of about so many bytes."""
+    """Returns a tool result of about `count` bytes."""
     output = LINE * -(-count // len(LINE))
     part = {"type": "tool_result", "call_id": "1", "output": output}
     return json.dumps({"role": "tool", "parts": [part]})

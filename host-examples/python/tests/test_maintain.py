@@ -1,4 +1,4 @@
-"""Compaction that is put off, done later and paused; models that are slow, busy or stopped."""
+"""Deferred compaction: done later, with pauses; models that are slow, busy or stopped."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def refusing(request):
 
 class Maintain(unittest.TestCase):
     def begin(self, lcm) -> int:
-        """A conversation, and a budget that it fits and whose threshold it is over."""
+        """Stores a conversation; returns a budget that it fits, and whose threshold it exceeds."""
         lcm.append("c", TURN)
         return int(lcm.status("c")["context"]["tokens"] * 1.25)
 
@@ -142,7 +142,7 @@ class Maintain(unittest.TestCase):
         with opened() as lcm:
             self.begin(lcm)
             tokens = lcm.status("c")["context"]["tokens"]
-            # All but 50 tokens below the threshold of three quarters is what the host adds.
+            # The observed tokens are 50 above the threshold (three quarters of the budget).
             budget, observed = 2 * tokens, int(1.5 * tokens) + 50
             turn = lcm.turn("c", TURN, budget, defer=True, observed_tokens=observed)
             self.assertEqual((turn["deferred"], turn["decision"]["tokens"]), (True, observed))
@@ -174,7 +174,7 @@ class Maintain(unittest.TestCase):
         with opened(config={"leaf_chunk_tokens_max": 1_000}) as lcm:
             turn = lcm.turn("c", TURN, 100_000, mode="incremental", defer=True)
             self.assertEqual(turn["decision"]["reason"], "leaf-chunk")
-            # The engine sees no debt below the threshold, so it is done at once.
+            # Below the threshold the engine defers no compaction, so the leaf is made at once.
             self.assertFalse(turn["deferred"])
             (one,) = turn["compacted"]["passes"]
             self.assertEqual((one["purpose"], one["depth"]), ("leaf", 0))
@@ -204,7 +204,7 @@ class Maintain(unittest.TestCase):
             raise CompletionFailed("rate-limited", "in a minute", 60_000)
 
         def pause(seconds):
-            # From another thread, so that it comes while this one sleeps.
+            # Another thread sends the signal while this thread sleeps.
             threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
             sleep(seconds)
             raise AssertionError("the pause came to its end")
@@ -224,7 +224,7 @@ class Maintain(unittest.TestCase):
 
 
 class Silent(BaseHTTPRequestHandler):
-    """Answers nothing until the client goes."""
+    """An HTTP handler that sends no answer; it waits until the client disconnects."""
 
     def do_POST(self):
         self.rfile.read(int(self.headers["content-length"]))
@@ -248,7 +248,7 @@ class Waiting(unittest.IsolatedAsyncioTestCase):
         self.port = self.server.server_address[1]
 
     async def ask(self, request):
-        """A model behind the silent server."""
+        """Asks the silent server as a model would."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         try:
             writer.write(b"POST / HTTP/1.1\r\ncontent-length: 2\r\n\r\n{}")
@@ -289,7 +289,7 @@ class Waiting(unittest.IsolatedAsyncioTestCase):
                 lambda: lcm.compact("c", 4_000),
                 lambda: lcm.turn("c", TURN, 4_000),
             )
-            # A request that a cancelled call did not give back would not be asked again.
+            # Each call asks the model, so the cancelled call before has released its request.
             for call in calls:
                 self.server.asked.clear()
                 self.server.gone.clear()

@@ -1,4 +1,4 @@
-"""What the errors of SDKs and the answers of callbacks become."""
+"""How errors of SDKs and returned values of callbacks become failures and answers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MESSAGES = [
 
 
 def documented() -> list[tuple[str, str, tuple[str, ...]]]:
-    """Rows of the table of the document between its marks."""
+    """Returns the rows of the document's table between its marks."""
     text = (ROOT / "docs/model-failures.md").read_text(encoding="utf-8")
     table = re.split("<!-- /?model-failures -->", text)[1]
     rows = []
@@ -40,7 +40,7 @@ def documented() -> list[tuple[str, str, tuple[str, ...]]]:
 
 
 def bare(evidence: str, value: str) -> Exception:
-    """Returns an error that has nothing but one piece of evidence."""
+    """Returns an error with only one piece of evidence."""
     match evidence:
         case "name":
             return error_of([value])
@@ -176,7 +176,7 @@ class Evidence(unittest.TestCase):
         self.assertEqual(completions.failed(Hostile(), {})["failed"]["code"], "other")
         long = completions.failed(RuntimeError("x" * 9_000), {})["failed"]
         self.assertEqual(len(long["message"]), 303)
-        # The code of the package comes first, whatever else the error has.
+        # An own `code` of this package wins over any other evidence of the error.
         own = CompletionFailed("policy", "no")
         own.status_code = 429
         self.assertEqual(code_of(own), "policy")
@@ -256,7 +256,7 @@ class WrongAnswers(unittest.TestCase):
                 self.refuses(message, lambda: lcm.ask("c", QUESTION))
                 prompt = {"prompt": QUESTION}
                 self.refuses(message, lambda: lcm.call_tool("c", "lcm_expand_query", prompt))
-                # No summary was made of it, and no question stays open.
+                # No summary was made from a wrong answer, and no question stays open.
                 self.assertEqual(list(lcm.listing("summaries", conversation="c")), [])
                 self.refuses(message, lambda: lcm.ask("c", QUESTION))
                 self.assertEqual(len(asked), 6)

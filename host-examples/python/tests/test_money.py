@@ -1,4 +1,4 @@
-"""What turns and summaries cost, and advice whether compacting now pays."""
+"""The cost of turns and summaries, and advice whether compacting now saves money."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .test_engine import message, opened, opened_async
 TURN = [message(number) for number in range(120)]
 PRICES = {"input": 3_000_000, "output": 15_000_000, "cache_read": 300_000, "cache_write": 3_750_000}
 
-# What each of these calls answers differs from what the one beside it does.
+# Pairs of changed arguments of `advise`: the two answers of a pair must differ.
 DIFFERENT = [
     ({"budget": 9_000}, {}),
     ({"prices": PRICES | {"summary_input": 1_000_000}}, {}),
@@ -24,7 +24,7 @@ DIFFERENT = [
 
 
 def asked(changes):
-    """The arguments of `advise` with these changed."""
+    """Returns the arguments of `advise` with these changes."""
     return {"conversation": "c", "budget": 100_000, "prices": PRICES, "turns": 40} | changes
 
 
@@ -53,7 +53,7 @@ class Money(unittest.TestCase):
         with opened() as lcm:
             lcm.append("c", TURN)
             tokens = lcm.status("c")["context"]["tokens"]
-            # Where nothing is cached every turn pays for the whole context.
+            # Without prices for the cache, every turn pays the full price of the whole context.
             budget, prices = int(tokens * 1.4), {"input": 3_000_000, "output": 15_000_000}
             self.assertEqual(lcm.advise("c", budget, prices, turns=500)["advice"], "compact")
             self.assertEqual(lcm.compact("c", budget)["status"], "nothing-to-do")

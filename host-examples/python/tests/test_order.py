@@ -1,4 +1,4 @@
-"""Calls that are not awaited one by one, and calls of several threads, of one conversation."""
+"""Concurrent calls of one conversation: calls not awaited one by one, and several threads."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CLOSED = "invalid-input: the store is closed"
 
 
 class Closing(AsyncMemoryStore):
-    """A store with some way to go that knows whether it was closed before its last commit."""
+    """A store with a delay of 1 ms that fails if it is closed before a commit has ended."""
 
     def __init__(self) -> None:
         super().__init__(delay_seconds=0.001)
@@ -284,7 +284,7 @@ class Compactions(unittest.IsolatedAsyncioTestCase):
                 return said or "This one."
 
             store, elsewhere = MemoryStore(), MemoryStore()
-            elsewhere.entries = store.entries  # As another process would have it.
+            elsewhere.entries = store.entries  # Two objects over one store, like two processes.
             with opened(store, model) as lcm:
                 lcm.append("c", MANY)
                 mine, (theirs,) = lcm.compact("c", 4_000), others

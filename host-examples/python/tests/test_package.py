@@ -1,4 +1,4 @@
-"""The wheel: what is in it, and that it works where nothing else is installed."""
+"""The wheel: its files, and that it works in an empty environment."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from .support import HERE, PYTHON, ROOT, child_environment
 
 BESIDE_BYTES_MAX = 140_000
-"""The wheel without its component, whose size `.ci/size-budget` bounds."""
+"""Most bytes of the wheel without its component; `.ci/size-budget` bounds the component."""
 
 PROGRAM_LINES_MAX = 8
 READMES = (ROOT / "README.md", HERE / "README.md")
@@ -34,7 +34,7 @@ messages = [{"role": "user", "content": "Where did we leave the migration?"}]
 lcm = lcm_engine.open("memory:")
 lcm.append("chat-1", messages)
 '''
-"""What a fragment of the README takes for granted."""
+"""Code to run before a fragment of the README, which uses these names."""
 
 USER_PROGRAM = '''
 import asyncio
@@ -102,20 +102,20 @@ MISTAKES = {
 
 
 def python_blocks(readme: Path) -> list[str]:
-    """The programs and fragments of a document, as they stand there."""
+    """Returns the unchanged programs and fragments of a document."""
     blocks = re.findall(r"```python\n(.*?)```", readme.read_text(encoding="utf-8"), re.DOTALL)
     return [str(block) for block in blocks]
 
 
 def component_bytes_max() -> int:
-    """The largest gzipped component that is handed out."""
+    """Returns the most bytes of the gzipped component."""
     budget = (ROOT / ".ci/size-budget").read_text(encoding="utf-8")
     (gzipped,) = re.findall(r"^gzip (\d+)$", budget, re.MULTILINE)
     return int(gzipped)
 
 
 def is_program(block: str) -> bool:
-    """Whether a block runs by itself."""
+    """Returns whether a block is a complete program."""
     return block.startswith("import ")
 
 
@@ -159,7 +159,7 @@ class Installed(unittest.TestCase):
         subprocess.run([*pip, *install, wheel], check=True)
 
     def run_program(self, name: str, program: str) -> subprocess.CompletedProcess[str]:
-        """Runs a program in a folder of its own, as a user who has nothing else."""
+        """Runs a program in a separate folder, with only the wheel and its dependencies."""
         folder = self.folder / name
         folder.mkdir()
         (folder / "program.py").write_text(program, encoding="utf-8")
@@ -207,7 +207,7 @@ class Installed(unittest.TestCase):
         self.assertEqual(kept.stat().st_mtime_ns, written)
 
     def check_types(self, program: str) -> str:
-        """What mypy says of a program that uses the wheel."""
+        """Returns the output of mypy for a program that uses the wheel."""
         path = self.folder / "typed.py"
         path.write_text(program, encoding="utf-8")
         mypy = [PYTHON, "-m", "mypy", "--strict", "--python-executable", self.python]

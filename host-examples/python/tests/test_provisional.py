@@ -1,4 +1,4 @@
-"""Summaries that a failing model left, from its first failure until it works again."""
+"""Provisional summaries, from the first failure of a model until the model works again."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from .support import NOW, ROOT
 
 MINUTE_MS = 60_000
 BUDGETS = [4_500, 2_500]
-"""The context is over the threshold of both, and over the second."""
+"""Budgets in tokens: the context exceeds the threshold of both, and the second budget itself."""
 SAID = "They spoke of a garden, a river and a letter."
 OF_A_REQUEST = ["context-too-long", "policy"]
-"""Failures of the request, for which another request of the same model may do."""
+"""Failures of one request; another request to the same model may succeed."""
 WORDS = ["garden", "river", "market", "letter", "window", "harvest", "song"]
 ANSWERS = json.loads((ROOT / "tests/fixtures/model-answers.json").read_text("utf-8"))
 SHAPES = [sdk_errors.openai, sdk_errors.anthropic, sdk_errors.google, sdk_errors.requests]
@@ -56,7 +56,7 @@ def raising(error: Exception) -> Complete:
 
 
 def faults() -> list[tuple[str, Complete, str | None]]:
-    """Each fault: its name, what the model does, and its code; None: it answers, in vain."""
+    """Returns faults: name, model callback, and code; None: the model answers, but unusably."""
     found: list[tuple[str, Complete, str | None]] = []
     for at, answer in enumerate(ANSWERS):
         shape = SHAPES[at % len(SHAPES)]
@@ -101,7 +101,7 @@ class Provisional(unittest.TestCase):
             self.assertEqual((turn["failure"] or {}).get("code"), code)
             self.assertTrue(asked[0] == 1 if is_failure else asked[0] > 0, asked)
 
-            # A user waits for a model that failed once.
+            # After a failure no model is asked in the next minutes, so that users do not wait.
             before = asked[0]
             for minute in range(1, 5):
                 now[0] += MINUTE_MS
@@ -153,7 +153,7 @@ class NextModel(unittest.TestCase):
             "memory:", [cut, blank], clock=lambda: NOW, environment={}
         ) as lcm:
             done = lcm.turn("c", MESSAGES, BUDGETS[0], defer=False)["compacted"]
-            # Cut off at the first level, and whole enough at the second.
+            # At level `normal` the answer counts as cut off; at level `aggressive` it is accepted.
             self.assertEqual({made["level"] for made in done["passes"]}, {"aggressive"})
 
     def test_a_cut_off_answer_counts_if_the_next_model_refuses(self):

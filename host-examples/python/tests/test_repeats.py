@@ -1,6 +1,6 @@
-"""Appends whose outcome is unknown, over the engine: nothing is stored twice, nothing left out.
+"""Appends whose outcome is unknown, with the engine: nothing is stored twice, nothing left out.
 
-The messages are too short to be known again by what they say.
+The messages are too short to be recognised by their content.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def short(count: int) -> list[str]:
 
 
 class LosingStore(MemoryStore):
-    """A memory store that loses the reply of one commit, behind it or before."""
+    """A memory store that fails in one commit, after the write (`is_stored`) or before it."""
 
     def __init__(self, number: int, is_stored: bool, beside=lambda: None) -> None:
         super().__init__()
@@ -43,13 +43,13 @@ class LosingStore(MemoryStore):
             raise OSError("the reply was lost")
 
     def begin(self) -> None:
-        """Commits are counted from here."""
+        """Starts to count commits, from 0."""
         self.commits = 0
 
 
 class UnknownOutcomes(unittest.TestCase):
     def ingested(self, store, said):
-        """The receipt of an ingest behind two messages, and what is stored behind them."""
+        """Ingests `said` after `BEFORE`; returns the receipt and the messages stored after it."""
         with opened(store) as lcm:
             lcm.append("c", BEFORE)
             store.begin()
@@ -104,7 +104,7 @@ class UnknownOutcomes(unittest.TestCase):
                         if not (lost is not None and is_stored):
                             self.assertEqual(receipt["ingested"], ingested)
                         self.assertEqual(lcm.messages("c", 3), said)
-                    # Another time it is another list.
+                    # With another time, the same list counts as a new list.
                     again = lcm.append("c", said, append_mode="new", now=NOW + 1)
                     self.assertEqual(again["ingested"], 1_050)
 
@@ -151,13 +151,13 @@ class UnknownOutcomes(unittest.TestCase):
             receipt = lcm.append("c", said, **wanted, repeat=True)
             self.assertEqual((receipt["ingested"], receipt["skipped"]), (150, 200))
             self.assertEqual(lcm.append("c", said, **wanted, repeat=True)["ingested"], 0)
-            # Another list of the same messages is a replay, said to be a repetition or not.
+            # The same messages at another time are a replay, with `repeat` and without.
             for repeat in (False, True):
                 with self.assertRaises(LcmError) as caught:
                     lcm.append("c", said, **wanted, repeat=repeat, now=NOW + 1)
                 self.assertEqual(caught.exception.code, "exists")
             self.assertEqual(lcm.messages("c", 3), said)
-            # Staging moves the conversation on.
+            # An upload changes the revision of the conversation between two appends.
             large = json.dumps({"role": "user", "content": "large " * 60_000})
             other = [large, *(json.dumps(message(number)) for number in range(1_000, 1_150))]
             self.assertEqual(lcm.append("c", other, **wanted)["ingested"], 151)
@@ -165,7 +165,7 @@ class UnknownOutcomes(unittest.TestCase):
 
     def test_a_list_that_an_outage_ended_is_completed_by_its_repetition(self):
         class Gone(LosingStore):
-            """Behind this commit it is gone; the commit itself is kept or not."""
+            """A store that fails after this commit; `is_stored`: the commit itself is made."""
 
             def standing(self):
                 if self.number < self.commits < 1_000:
@@ -246,7 +246,7 @@ class UnknownOutcomes(unittest.TestCase):
 
     def test_what_fails_behind_the_append_of_a_turn_does_not_hide_that_it_is_stored(self):
         class Overtaken(MemoryStore):
-            """Behind so many commits each is a conflict, or fails."""
+            """A store in which every commit after the next `left` commits raises `error`."""
 
             left = 10**9
             error = None
@@ -270,7 +270,7 @@ class UnknownOutcomes(unittest.TestCase):
                 self.assertTrue(turn["decision"]["due"])
                 self.assertIsNone(turn["compacted"])
                 self.assertEqual(turn["failure"], {"code": code, "message": "injected"})
-                # The append itself is still told by an exception.
+                # A failure of the append itself is still raised.
                 with self.assertRaises(LcmError):
                     lcm.turn("c", [message(121)], 3_000, append_mode="new")
                 self.assertEqual(len(lcm.messages("c")), 121)

@@ -1,4 +1,4 @@
-"""The store contract, on every store that ships; and files that must be refused."""
+"""The store contract, for every store of the package; and files that must be refused."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .support import probe_program
 
 
 class Contract:
-    """What every store has to do. `self.store` is made anew for each test."""
+    """Tests that every store must pass. Each test has a new `self.store`."""
 
     def test_a_commit_is_seen_by_later_reads(self):
         self.store.commit([], [("a", b"1"), ("b", b""), ("c", bytes(range(256)))])
@@ -75,10 +75,10 @@ class SqliteContract(Contract, unittest.TestCase):
 
 
 class Answers(unittest.TestCase):
-    """What a store of the caller's answers is checked, in both packages."""
+    """Checks of the answers of a caller's store, in both packages."""
 
     def refused(self, **answers) -> set[str]:
-        """How a read of a store is refused whose functions answer so."""
+        """Returns the error messages of reads from a store whose functions return `answers`."""
         functions = {name: (lambda *_, answer=answer: answer) for name, answer in answers.items()}
         functions |= {name: lambda *_: None for name in ("commit", "close")}
         plain = type("Own", (), functions)()
@@ -244,7 +244,7 @@ class SqliteFiles(unittest.TestCase):
 
     def test_only_a_lock_makes_the_store_ask_again_for_the_write_ahead_log(self):
         def attempts(name: str, failures: int) -> int:
-            """Returns how often the log is asked for if so many attempts fail with an error."""
+            """Returns how often WAL mode is requested if the first `failures` requests fail."""
 
             class Connection:
                 asked = 0
@@ -305,7 +305,7 @@ class SqliteFiles(unittest.TestCase):
             with self.assertRaises(KeyboardInterrupt):
                 getattr(store, name)(*arguments)
             self.assertFalse(connection.in_transaction, name)
-            # An interrupt may come as it is rolled back, too.
+            # An interrupt may also come during the rollback.
             connection.execute("BEGIN IMMEDIATE")
             store._connection = connection
             getattr(store, name)(*arguments)

@@ -1,4 +1,4 @@
-"""System messages: the slot, filled by the list, in one call or many, and by the option `system`."""
+"""The slot of system messages: filled by a list in one call or many, and by the option `system`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .test_engine import opened
 
 
 def list_of(text: str, count: int) -> list[dict[str, object]]:
-    """A list of `count` messages after a prompt."""
+    """Returns a list of `count` messages after a system prompt."""
     messages: list[dict[str, object]] = [{"role": "system", "content": text}]
     for at in range(count):
         asked = f"Where does parcel number {at} of the hall go?"

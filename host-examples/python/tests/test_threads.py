@@ -1,4 +1,4 @@
-"""An event loop goes on while a store is busy, and who is cancelled knows what became of a call."""
+"""An event loop continues while a store is busy, and a cancelled call has a certain outcome."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .support import NOW, temporary_folder
 
 
 class SlowStore(SqliteStore):
-    """A file on a disk that takes its time: commits wait until `goes_on` is set.
+    """A store in a file, with slow commits: each commit waits until `goes_on` is set.
 
-    `begun` is set when one is under way.
+    `begun` is set when a commit has begun.
     """
 
     def __init__(self, *arguments):
@@ -68,7 +68,7 @@ class Threads(unittest.IsolatedAsyncioTestCase):
                 for task in (second, first):
                     with self.assertRaises(asyncio.CancelledError):
                         await task
-                # The first had begun and is stored, the second was never made.
+                # The first call had begun, so its message is stored; the second was never made.
                 self.assertEqual((await lcm.status("c"))["messages"], 1)
                 self.assertTrue((await lcm.check("c"))["ok"])
 

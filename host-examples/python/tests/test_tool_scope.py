@@ -1,5 +1,5 @@
-"""Tools keep to their conversation: in a store of 50 users no argument of a model reads a word of
-another user, until the host widens the scope.
+"""Tools read only their conversation: in a store of 50 users, no argument of a model gives access
+to another user's text, unless the host widens the scope.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def name_of(number: int) -> str:
 
 
 def filled(lcm: lcm_engine.Lcm) -> list[list[str]]:
-    """Stores what the users say, with summaries and files; returns everything that has a name."""
+    """Stores a conversation per user, with summaries and files; returns all ids of each."""
     names = []
     for number in range(USERS):
         user = name_of(number)
@@ -42,7 +42,7 @@ def filled(lcm: lcm_engine.Lcm) -> list[list[str]]:
 
 
 def calls_of(lcm: lcm_engine.Lcm, names: list[str]) -> list[tuple[str, dict]]:
-    """All arguments that any tool has, each with the values that a model tries."""
+    """Returns tool calls for all arguments of all tools, with values that a model might try."""
     calls = []
     for tool in lcm.tools("lcm", scope="store"):
         schema = tool["inputSchema"]
@@ -85,14 +85,14 @@ class ToolScope(unittest.TestCase):
             self.assertGreater(len(calls), 500)
             self.assertEqual(others(answers + prompts), [])
             self.assertTrue(any("kept00" in text for text in answers))
-            # A grant of another user is one that was never made.
+            # A grant of another user is refused like a grant that does not exist.
             grant, unknown = names[1][1], "grant_" + "1" * 16
             refused, made_up = (
                 lcm.call_tool("user-00", "lcm_grep", {"pattern": "heron"}, grant=one)["text"]
                 for one in (grant, unknown)
             )
             self.assertEqual(refused.replace(grant, unknown), made_up)
-            # The same calls can read others: when the host says so.
+            # With the scope `store`, which the host sets, the same calls read other users.
             self.assertGreater(len(others(told(scope="store"))), 100)
 
     def test_only_the_host_names_the_scope(self) -> None:

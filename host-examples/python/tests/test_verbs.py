@@ -1,4 +1,4 @@
-"""What can be called: the same in both packages, explained, and all that the interface has."""
+"""The calls: equal in both packages, documented, and complete for the interface."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from lcm_engine import results as results_of
 from .support import HERE, NOW, ROOT
 
 PLUMBING = {
-    "admin.call",  # Every verb of its own has a name here.
-    "compaction.apply",  # A step of the engine names it, as the next two: `compact`, `append`.
+    "admin.call",  # Each of its verbs has its own method.
+    "compaction.apply",  # This and the next two are called by instructions of the engine.
     "ingest.append",
     "ingest.reconcile",
-    "compaction.run",  # The steps name plan and apply: `compact`.
-    "recall.ask_run",  # Likewise: `ask`.
+    "compaction.run",  # `compact` calls `plan` and `apply` instead.
+    "recall.ask_run",  # `ask` calls `ask_plan` and `ask_apply` instead.
 }
-"""Functions of the interface that no verb calls, with the reason."""
+"""Functions of the interface whose names no verb contains, with the reason."""
 
 
 def opened(**options) -> lcm_engine.Lcm:
@@ -43,7 +43,7 @@ def said(number: int) -> dict[str, str]:
 
 
 def waits(opened, verb) -> bool:
-    """Whether a call of this, with anything, is to be awaited or iterated with `async for`."""
+    """Returns whether a call of `verb` must be awaited or iterated with `async for`."""
     parameters = inspect.signature(verb).parameters.values()
     names = [one.name for one in parameters if one.default is one.empty][1:]
     called = verb(opened, **{name: {} for name in names})
@@ -58,7 +58,7 @@ def public(cls: type) -> dict[str, object]:
 
 
 def modules() -> list[object]:
-    """The package with all its modules."""
+    """Returns the package with all its modules."""
     prefix = "lcm_engine."
     found = pkgutil.walk_packages(lcm_engine.__path__, prefix)
     return [lcm_engine, *(importlib.import_module(one.name) for one in found)]
@@ -80,7 +80,7 @@ class Surface(unittest.TestCase):
             one, two = inspect.signature(verb), inspect.signature(other)
             self.assertEqual(one.parameters, two.parameters, name)
             if name == "conversation":
-                continue  # The calls of the handle are awaited, not the handle.
+                continue  # `conversation` returns a handle; only calls of the handle are awaited.
             self.assertTrue(waits(lcm, other), name)
             results = [each.return_annotation for each in (one, two)]
             if inspect.isasyncgenfunction(other):
@@ -124,7 +124,7 @@ class Surface(unittest.TestCase):
 
 
 def without_docstring(node, name):
-    """Names of what is public in a module or class and says nothing of itself."""
+    """Yields the names of public items in a module or class that have no docstring."""
     if not ast.get_docstring(node):
         yield name
     kinds = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
@@ -134,7 +134,7 @@ def without_docstring(node, name):
 
 
 def documented_names(module):
-    """Names of a module that are assigned above a docstring."""
+    """Yields the names of module variables that have a docstring."""
     for statement, docstring in zip(module.body, module.body[1:], strict=False):
         match statement, docstring:
             case (
@@ -145,13 +145,13 @@ def documented_names(module):
 
 
 def flows_sources():
-    """The modules that call the component."""
+    """Returns the source files of the package."""
     return (HERE / "src/lcm_engine").rglob("*.py")
 
 
 class Results(unittest.TestCase):
     def is_described(self, kind, value, path):
-        """Whether a value has the keys and the types of one member of a union."""
+        """Returns whether a value has the keys and the types of `kind`, a member of a union."""
         try:
             self.check_result(kind, value, path)
         except AssertionError:
@@ -159,7 +159,7 @@ class Results(unittest.TestCase):
         return True
 
     def check_result(self, kind, value, path):
-        """A value has the keys and the types that its description says."""
+        """Asserts that a value has the keys and the types of `kind`."""
         origin, inner = get_origin(kind), get_args(kind)
         if is_typeddict(kind):
             self.assertIsInstance(value, dict, path)
@@ -283,7 +283,7 @@ class Verbs(unittest.TestCase):
         with opened(store=store) as lcm:
             for one in large:
                 lcm.append("c", [one])
-            lcm.configure({})  # A new instance: nothing is remembered.
+            lcm.configure({})  # Starts a new instance, which has no cache.
             stream = lcm.iter_messages("c", 2)
             store.reads = 0
             first = next(stream)

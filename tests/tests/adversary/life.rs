@@ -1,4 +1,5 @@
-//! One life: messages come, compaction is driven, and after every answer it is looked at.
+//! One life: messages are appended, compaction is driven, and the test checks the store and the
+//! context after every answer.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,9 +26,9 @@ use crate::{
 
 const CONVERSATION: &str = "c";
 const START: u64 = 1_700_000_000_000;
-/// Most completions that one task may take.
+/// Largest number of completions for one task.
 const ATTEMPTS_MAX: u64 = 3;
-/// What happened.
+/// Counts of what happened in lives.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Figures {
     /// Answers that were applied.
@@ -35,9 +36,9 @@ pub(crate) struct Figures {
     applied: BTreeMap<String, u64>,
     reasons: BTreeMap<String, u64>,
     malices: BTreeMap<Malice, u64>,
-    /// Summaries that were read in contexts.
+    /// Number of summaries that were read in contexts.
     elements: u64,
-    /// How near passes and sources came to their bounds, in thousandths.
+    /// Largest shares of their bounds that passes and sources reached, in thousandths.
     nearest: [u64; 2],
 }
 
@@ -58,7 +59,7 @@ impl Figures {
         merge(&mut self.malices, &other.malices);
     }
 
-    /// A run that does not meet every kind of answer, outcome and end proves too little.
+    /// Checks that every kind of answer, outcome and end occurred; else a run proves too little.
     pub(crate) fn every_kind_occurred(&self) {
         assert_eq!(self.malices.len(), ALL.len(), "{self}");
         for outcome in ["Committed", "Retry", "Stale", "Refused"] {
@@ -86,20 +87,20 @@ struct Life {
     engine: Engine,
     store: ModelStore,
     random: Random,
-    /// What the model mostly is; `None`: honest.
+    /// The most frequent behaviour of the model; `None`: honest.
     temper: Option<Malice>,
     config: String,
     budget: u32,
     now: u64,
     /// Requests that are kept for later.
     old: Vec<CompletionRequest>,
-    /// Answers that were judged, by the sources they are about.
+    /// Number of judged answers, by the sources that they summarise.
     judged: BTreeMap<String, u64>,
     figures: Figures,
     said: u64,
 }
 
-/// Leads the life of a seed.
+/// Runs the life of a seed.
 pub(crate) fn lead(seed: u64) -> Figures {
     let mut random = Random::new(seed);
     let budget = random.between(600, 6_000) as u32;
@@ -145,7 +146,7 @@ pub(crate) fn lead(seed: u64) -> Figures {
 }
 
 impl Life {
-    /// Appends what a hostile conversation has.
+    /// Appends messages of a hostile conversation.
     fn say(&mut self) {
         let count = self.random.between(3, 40);
         let mut messages = Vec::new();
@@ -175,7 +176,7 @@ impl Life {
         self.judged.clear();
     }
 
-    /// Drives compaction as a host does, until it wants no more or the model is given up.
+    /// Drives compaction as a host does, until the engine asks for nothing or the host gives up.
     fn compact(&mut self) {
         let mut options = CompactionOptions {
             mode: *self.random.pick(&[
@@ -220,7 +221,7 @@ impl Life {
                     refused += u64::from(outcome.reason == "no-progress");
                 }
             }
-            // A host that gets no answer at all gives up some time.
+            // A host that gets no answer gives up after 20 rounds.
             idle = if served { 0 } else { idle + 1 };
             if idle > 20 {
                 return;
@@ -244,7 +245,7 @@ impl Life {
         }
     }
 
-    /// Answers a request and what follows from it.
+    /// Answers a request and the requests that follow from it.
     fn serve(&mut self, request: CompletionRequest) -> Vec<ApplyOutcome> {
         let mut outcomes = Vec::new();
         let mut next = Some(request);
@@ -292,7 +293,7 @@ impl Life {
         assert_eq!(outcome.tokens_after, self.context_tokens());
         match outcome.applied {
             // An answer that was applied before changes nothing.
-            // What is made again after a model failed may be longer than what it replaces.
+            // A summary that replaces a provisional one may be longer than the provisional one.
             ApplyStatus::Committed => {
                 let is_remake = outcome.replaces.is_some();
                 assert!(outcome.tokens_after <= before || is_remake, "{outcome:?}");
@@ -326,7 +327,7 @@ impl Life {
             .unwrap()
     }
 
-    /// The store is sound, and what a model would read has no markup but ours.
+    /// Checks that the store is sound, and that the context has no markup but that of the engine.
     fn look(&mut self) {
         self.store.begin_call();
         let report = self.engine.check(&mut self.store, CONVERSATION, None).unwrap();
@@ -339,12 +340,13 @@ impl Life {
     }
 }
 
-/// Whether a plan may end for this reason: one of the closed list that no model or host gave.
+/// Returns whether a plan may end for this reason: one of the closed list that is neither a failure
+/// of a model nor a cancellation.
 fn ends_a_plan(reason: &str) -> bool {
     REASONS.contains(&reason) && !reason.starts_with("model-") && reason != "cancelled"
 }
 
-/// What a token says of the sources: everything before level and attempt.
+/// Returns the part of a request id that names the sources: everything before level and attempt.
 fn sources(request: &CompletionRequest) -> String {
     request.id.split(':').take(7).collect::<Vec<_>>().join(":")
 }
@@ -369,7 +371,7 @@ impl Bounds {
         Self { committed: 2 * messages + summaries, messages, summaries }
     }
 
-    /// Sources that can have been handed out after so many passes.
+    /// Returns the largest number of tasks that the engine may have requested after so many passes.
     fn tasks(&self, committed: u64) -> u64 {
         let Self { messages, summaries, .. } = self;
         messages + (committed + 1) * (3 * (messages + summaries) / 2 + 1)

@@ -1,4 +1,4 @@
-//! Reads assembled summaries strictly: what is not our form is a fault.
+//! Reads assembled summaries strictly: anything but the markup of the engine is a fault.
 
 use lcm_text::types::api::AssembledContext;
 
@@ -29,12 +29,13 @@ fn text(message: &serde_json::Value) -> String {
     }
 }
 
-/// `<summary ATTRIBUTES>`, `<parents>` or none, `<content>` without markup, and nothing more.
+/// Checks one element: `<summary ATTRIBUTES>`, perhaps `<parents>`, `<content>` without markup, and
+/// nothing more.
 fn element(text: &str) {
     let rest = text.strip_prefix("<summary ").unwrap();
     let (attributes, rest) = rest.split_once(">\n").unwrap();
     assert!(!attributes.contains('<'), "{text}");
-    // Which of the two it is, `check` compares with the sources.
+    // `check` compares the label with the sources.
     let label = attributes.split_once(" trust=\"").and_then(|(_, rest)| rest.split_once('"'));
     assert!(matches!(label, Some(("trusted" | "untrusted", _))), "{text}");
     let rest = match rest.strip_prefix("<parents>") {

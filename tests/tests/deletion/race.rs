@@ -1,5 +1,5 @@
-//! A deletion comes between the reads and the commit of every call that could bring something of
-//! the deleted conversation back.
+//! A deletion runs between the reads and the commit of every call that could store something of
+//! the deleted conversation again.
 
 use lcm_core::{Engine, ErrorCode};
 use lcm_testing::{
@@ -16,7 +16,7 @@ use crate::{
     world::{DELETED, SECRET, World},
 };
 
-/// How much happens between two store operations of a call.
+/// The part of a deletion that happens between two store operations of a call.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Meanwhile {
     /// The first piece of the deletion.
@@ -29,7 +29,7 @@ enum Meanwhile {
 
 const NOW: u64 = 1_700_000_900_000;
 
-/// A call that reads the deleted conversation, or would name it in a record.
+/// A call that reads the deleted conversation, or would store its name in a record.
 struct Caller {
     conversation: &'static str,
     name: &'static str,
@@ -91,8 +91,8 @@ fn callers(world: &mut World) -> Vec<Caller> {
     ]
 }
 
-/// Makes the call while something happens before its operation `at`. `None`: the call has fewer
-/// operations.
+/// Makes the call; the deletion happens before its store operation `at`. `None`: the call has
+/// fewer operations.
 fn meet(
     world: &mut World,
     caller: &Caller,
@@ -143,7 +143,8 @@ fn prepare() -> World {
     world
 }
 
-/// Checks one meeting; returns whether the call was refused. `None`: there was none.
+/// Checks a call with a deletion in it; returns whether the call was refused. `None`: the call has
+/// fewer operations than `at`.
 fn check_meeting(number: usize, at: u64, meanwhile: Meanwhile) -> Option<bool> {
     let mut world = prepare();
     let caller = callers(&mut world).swap_remove(number);
@@ -157,7 +158,7 @@ fn check_meeting(number: usize, at: u64, meanwhile: Meanwhile) -> Option<bool> {
     }
     let is_own = conversation == DELETED;
     if meanwhile == Meanwhile::Begins && is_own {
-        // A call that began before may have read what it needed, and returns without a commit.
+        // A call that began before the deletion may have read everything; it makes no commit.
         assert!(at > 1 || answer.is_err(), "{place}: the call passed");
         let append = r#"{"messages":[{"role":"user","content":"hello"}]}"#;
         let error = world.call(DELETED, "ingest.append", append).unwrap_err();
@@ -175,7 +176,7 @@ fn check_meeting(number: usize, at: u64, meanwhile: Meanwhile) -> Option<bool> {
         return Some(answer.is_err());
     }
     if let Ok(status) = world.call(DELETED, "admin.status", "{}") {
-        // What the call did after the deletion began a new conversation.
+        // The call made its commit after the deletion, which began a new conversation.
         assert_eq!(meanwhile, Meanwhile::Ends, "{place}");
         assert_eq!(status.number("revision"), 1, "{place}: {status}");
         assert!(status.number("messages") <= 1, "{place}: {status}");

@@ -5,7 +5,7 @@ use lcm_text::base::{deflate, hash};
 
 use crate::world::{DELETED, SECRET};
 
-/// What would betray a conversation in a store.
+/// The texts and bytes that show a conversation in a store.
 pub(crate) struct Traces {
     root: String,
     hash: Vec<u8>,

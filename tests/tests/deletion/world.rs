@@ -12,11 +12,11 @@ const CONFIG: &str = r#"{"fresh_tail_messages_max":2,"fresh_tail_tokens_max":nul
     "leaf_chunk_tokens_max":400,"condense_leaves_min":2,"condensed_tokens_target":512,
     "summary_prefix_tokens_target":600,"large_payload_tokens_min":2000}"#;
 
-/// The store with what a life remembers.
+/// The store, with the values that a life uses later.
 pub(crate) struct World {
     pub(crate) host: Host,
     pub(crate) now: u64,
-    /// Numbers texts, so that each is another one.
+    /// Number of texts so far, so that each text is different.
     count: u64,
     /// Grants, with the conversation that issued each.
     grants: Vec<(String, String)>,
@@ -81,7 +81,7 @@ impl World {
             Json::object([("id", id.into()), ("role", role.into()), ("content", text.into())])
         });
         let messages = Json::Array(messages.collect());
-        // Every third call brings a prompt of its own.
+        // Every third call has its own system prompt.
         let system = Json::from(format!("You look for the {word}, number {}.", self.count));
         let extra = match self.count.is_multiple_of(3) {
             true => Json::object([("system", system)]),
@@ -92,7 +92,8 @@ impl World {
         let _ = self.call(conversation, "ingest.append", &args);
     }
 
-    /// Hands over the beginning of a conversation with another end, which sets the rest aside.
+    /// Appends a list that has the beginning of the conversation and another end. The engine sets
+    /// the rest of the conversation aside.
     fn fork(&mut self, conversation: &str, random: &mut Random) {
         let range = format!(r#"{{"seq_first":1,"seq_last":{}}}"#, random.between(2, 9));
         let Ok(stored) = self.call(conversation, "recall.messages", &range) else { return };
@@ -113,7 +114,7 @@ impl World {
         random.pick(&all).clone()
     }
 
-    /// Does one thing that a host may do; a refusal is an outcome like any other.
+    /// Makes one random call of a host; a refusal is allowed.
     pub(crate) fn act(&mut self, random: &mut Random) {
         let conversation = self.pick_conversation(random);
         match random.between(0, 13) {
@@ -134,7 +135,7 @@ impl World {
         }
     }
 
-    /// Fills the head's list of packs, the search index and the context.
+    /// Appends so much that the head's list of packs, the search index and the context are full.
     fn grow(&mut self, conversation: &str) {
         for count in [99, 99] {
             self.append(conversation, count);
@@ -161,7 +162,7 @@ impl World {
             // Every eighth answer is refused, because it is too long.
             let filler = if self.count.is_multiple_of(8) { 4_000 } else { 1 };
             let text = format!("{word} in the hall {}", "and a parcel ".repeat(filler));
-            // Every third answer is of a stand-in, and its summary is made again.
+            // Every third answer is from a stand-in model, so its summary is made again later.
             let is_stand_in = extra == "{}" && self.count.is_multiple_of(3);
             let answer = format!(
                 r#"{{"request_id":"{}","answer":{{"done":{{"text":"{text}"}}}},
@@ -257,7 +258,7 @@ impl World {
         );
         let upload = lcm_testing::digest::text_sha256(&text);
         let mut offset = 0;
-        // Only the beginning, sometimes: an upload that nobody finishes.
+        // Sometimes only the beginning is uploaded, as by a host that never finishes.
         let end = if self.count.is_multiple_of(3) { 150_000 } else { text.len() };
         while offset < end {
             let piece = text.get(offset..(offset + 150_000).min(text.len())).unwrap();

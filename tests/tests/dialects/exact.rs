@@ -231,7 +231,7 @@ fn damaged(source: &mut Source, mut messages: Vec<Value>) -> Vec<Value> {
             0 if messages.len() > 1 => drop(messages.remove(at)),
             1 => {
                 let mut again = messages[at].clone();
-                // A host's id is removed; a reference consists of its id alone.
+                // The id of the host is removed, except from a reference, which is only an id.
                 if again["type"] != "item_reference" {
                     again.as_object_mut().unwrap().remove("id");
                 }

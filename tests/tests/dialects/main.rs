@@ -40,7 +40,7 @@ pub(crate) const DIALECTS: [Dialect; 5] = [
     Dialect::Gemini,
 ];
 
-/// Requests of the simulated agent.
+/// Number of requests of the simulated agent.
 pub(crate) const TURNS: usize = 200;
 
 const NOW: u64 = 1_700_000_000_000;
@@ -55,7 +55,7 @@ pub(crate) struct Chat {
     said: Vec<Said>,
 }
 
-/// Least tokens of a large payload, in all configurations of these tests.
+/// Smallest number of tokens of a large payload, in all configurations of these tests.
 const PAYLOAD_TOKENS_MIN: u32 = 1_000;
 
 /// Returns options whose policy and prompt follow from the budget. The prompt has words of the

@@ -1,4 +1,4 @@
-//! A payload that is said more than once is the file of each message that says it.
+//! A payload that occurs in several messages is a file of each of these messages.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use lcm_testing::scripted_model::ScriptedModel;
 
 use super::{Answers, Host, Json, StoreMode, ask, drive, literal, number, query};
 
-/// A result of a tool with an id of its own, said at a minute.
+/// Returns a result of a tool with its own id, at the time `minute`.
 fn said(id: usize, call: &str, output: &str, minute: usize) -> String {
     format!(
         "{{\"id\":\"m{id}\",\"role\":\"tool\",\"timestamp\":{},\"parts\":[{{\"type\":\
@@ -20,7 +20,7 @@ fn at(minute: usize) -> usize {
     1_700_000_000_000 + 60_000 * minute
 }
 
-/// The seqs and ids of what is found.
+/// Returns the seqs and ids of the matches.
 fn found(answer: &Json) -> Vec<(usize, String)> {
     answer.list("matches").iter().map(|one| (number(one, "seq"), one.text("id"))).collect()
 }
@@ -49,9 +49,9 @@ fn a_payload_is_found_at_the_newest_mention_that_fits() {
     assert_eq!(found(&ask(&mut host, named).unwrap())[0].0, 1);
 }
 
-/// Goal: going on shows each file once, whichever of its messages fits. Method: more than one
-/// query looks through, of which some are said again before and all after the time that is asked
-/// for.
+/// Goal: a search over several queries shows each file once, whichever of its messages is in the
+/// time range. Method: more files than one query searches; some are repeated before, and all after
+/// the time that the query names.
 #[test]
 fn a_search_before_the_last_mention_goes_on() {
     let mut host = super::host();
@@ -66,7 +66,7 @@ fn a_search_before_the_last_mention_goes_on() {
     for number in 0..30 {
         expected.insert(number, say(&mut host, number, number));
         if number % 3 == 2 {
-            // Again what was said two before.
+            // Repeats the file from two messages before.
             expected.insert(number - 2, say(&mut host, number - 2, number));
         }
     }
@@ -95,9 +95,9 @@ fn a_search_before_the_last_mention_goes_on() {
     assert!(answers > 2, "{answers}");
 }
 
-/// Goal: a grant reads a payload that a message has which it covers, and none whose id such a
-/// message merely repeats. Method: a payload in the first leaf and behind it, and one in the second
-/// leaf, which also quotes the id of the other.
+/// Goal: a grant reads a payload of a message that it covers, and no payload whose id such a
+/// message only quotes. Method: a payload in the first leaf and after it, and another payload in
+/// the second leaf, which also quotes the id of the first payload.
 #[test]
 fn a_grant_covers_what_its_messages_have() {
     let config = r#"{"large_payload_tokens_min":1000,"fresh_tail_messages_max":1,

@@ -1,17 +1,17 @@
-//! Where a search in files ends and goes on, and what is hard to look through.
+//! Where a search in files ends and continues, and texts that are costly to search.
 
 use super::{
     BYTES_MAX, ErrorCode, Host, Json, Random, append, ask, literal, naive_matches, number,
     number_of, places, query, result, shelf, text_of,
 };
 
-/// The byte of a file that a cursor names.
+/// Returns the byte of a file that a cursor names.
 pub(crate) fn byte_of(cursor: &str) -> usize {
     let (start, _) = cursor.rsplit_once('-').unwrap();
     start.rsplit_once(':').unwrap().1.parse().unwrap()
 }
 
-/// The answers to a query and to what each says goes on, until one says nothing.
+/// Returns the answers to a query and to its continuations, until an answer names no continuation.
 pub(crate) fn pages(host: &mut Host, pattern: &str, mode: &str) -> Vec<Json> {
     let mut answers: Vec<Json> = Vec::new();
     let mut next: Option<String> = None;
@@ -37,9 +37,10 @@ pub(crate) fn pages(host: &mut Host, pattern: &str, mode: &str) -> Vec<Json> {
     }
 }
 
-/// Goal: a search that ends early goes on where it ended, until each file was looked through once,
-/// also where many messages have one time, one message several files, and many messages one file.
-/// Method: some megabytes of them, answers followed to the end, against a search of the texts.
+/// Goal: a search that ends early continues where it ended, until each file was searched once. This
+/// is so even if many messages have one time, one message has several files, and many messages have
+/// one file. Method: some megabytes of files; all answers together are compared with a search of
+/// the texts.
 #[test]
 fn an_answer_leads_on_until_each_file_was_looked_through_once() {
     let mut random = Random::new(24);
@@ -94,8 +95,8 @@ fn an_answer_leads_on_until_each_file_was_looked_through_once() {
     }
 }
 
-/// Goal: what stands where one answer ends and the next begins is found once. Method: lines of one
-/// length, so that the place does not move, with two words on two of them beside it.
+/// Goal: a match at the place where one answer ends and the next begins is found once. Method:
+/// lines of one length, so that this place does not move; two words are on lines beside it.
 #[test]
 fn what_stands_where_an_answer_ends_is_found_once() {
     const LINE: usize = 20;
@@ -123,8 +124,8 @@ fn what_stands_where_an_answer_ends_is_found_once() {
     }
 }
 
-/// Goal: a word is found wherever in a long line it stands, whatever parts the words there. Method:
-/// lines with a word of their own each at every offset around where a line counts as several.
+/// Goal: a word is found at any place of a long line, with any separator between words. Method:
+/// lines with their own word at every offset around the length at which a line counts as several.
 #[test]
 fn a_word_of_a_long_line_is_found_wherever_it_stands() {
     let own = |number: u32, is_cjk: bool| match is_cjk {
@@ -174,8 +175,9 @@ fn words_of_structured_outputs_are_found_beside_escapes() {
     assert_eq!(places(&answer), []);
 }
 
-/// Goal: what is hostile ends, and nothing is missed in silence. Method: a message that names more
-/// files than are looked up, and lines that only a simulation of the expression can read.
+/// Goal: a search of hostile texts ends, and each omission is announced. Method: a message that
+/// names more files than a search looks up, and lines that only a simulation of the expression can
+/// read.
 #[test]
 fn hostile_texts_end_and_nothing_is_passed_over_in_silence() {
     let mut host = super::host();
@@ -197,7 +199,7 @@ fn hostile_texts_end_and_nothing_is_passed_over_in_silence() {
         );
         append(&mut host, &raw);
         let answer = ask(&mut host, query("^\\d+ a needle", "regex", [])).unwrap();
-        // The second one is hidden, and the answer says so.
+        // The second file is not found, and the answer says so.
         assert_eq!(number(&answer, "total"), 1, "{count}");
         assert_eq!(number_of(&answer, "file-limited"), count == 600, "{count}");
     }
@@ -217,7 +219,7 @@ fn hostile_texts_end_and_nothing_is_passed_over_in_silence() {
     );
 }
 
-/// Goal: what is wrong with where to begin is said. Method: one case of each.
+/// Goal: an error names what is wrong with a cursor or start. Method: one example of each error.
 #[test]
 fn where_to_begin_must_be_in_the_search() {
     let mut host = super::host();
@@ -228,7 +230,7 @@ fn where_to_begin_must_be_in_the_search() {
         ask(host, query("common", "full-text", more)).map_err(|error| error.code)
     };
     let none = || ("all_conversations", Json::Bool(false));
-    // A cursor is what an answer returned to the same query, and no id.
+    // A cursor must come from an answer to the same query; an id is no cursor.
     let unknown = ["file_0123456789abcdef", "msg_0000000000000001", "-", ""];
     for cursor in unknown.into_iter().chain([id.as_str()]) {
         let made = code(&mut host, [("cursor", cursor.into()), none()]);

@@ -1,16 +1,16 @@
-//! A lenient reader of prompts and summaries. It shares no rule with the engine: it sees a header
-//! wherever a line begins with anything like a bracket and holds a time or a role, the end of a
-//! line in every character that may end one, and a tag in whatever looks like one.
+//! A lenient reader of prompts and summaries. It shares no rule with the engine. A line that begins
+//! with a character like a bracket and has a time or a role is a header; every character that may
+//! end a line is a line end; and every text that looks like a tag is a tag.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// A word of a text, and who the reader thinks said it.
+/// A word of a text, and the speaker, tool and time that the reader assigns to the word.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Heard {
     pub(crate) word: String,
-    /// `None`: nobody, as in the words of a summary.
+    /// `None`: no speaker, as for the words of a summary.
     pub(crate) speaker: Option<String>,
     /// The tool that a label names.
     pub(crate) tool: Option<String>,
@@ -18,7 +18,7 @@ pub(crate) struct Heard {
     pub(crate) time: Option<String>,
 }
 
-/// What a reader hears in a text.
+/// The words that a reader found in a text.
 #[derive(Debug, Default)]
 pub(crate) struct Reading {
     pub(crate) heard: Vec<Heard>,
@@ -60,8 +60,8 @@ fn seen(line: &str) -> &str {
     &line[UNSEEN.find(line).map_or(0, |found| found.end())..]
 }
 
-/// Reads a prompt: its parts stand once each, in their order, and the words of others in them
-/// alone.
+/// Reads a prompt. Each part must occur once, in the fixed order, and words of speakers must be
+/// inside the parts.
 pub(crate) fn read_prompt(prompt: &str) -> Result<Reading, String> {
     let (mut reading, mut inside) = (Reading::default(), None::<(String, Vec<&str>)>);
     let mut parts: Vec<String> = Vec::new();
@@ -102,7 +102,7 @@ pub(crate) fn read_prompt(prompt: &str) -> Result<Reading, String> {
     Ok(reading)
 }
 
-/// The tag that a reader sees in a line: a closing one anywhere, an opening one that begins it.
+/// Returns the tag of a line: a closing tag anywhere, or an opening tag at the beginning.
 fn find_tag(line: &str) -> Option<(String, bool)> {
     TAG.captures_iter(line).find_map(|found| {
         let is_closing = !found[2].is_empty();
@@ -127,7 +127,7 @@ pub(crate) fn read_summary(text: &str) -> Result<Reading, String> {
     Ok(reading)
 }
 
-/// Time and speaker of a header, and the text behind it; `None`: the line is no header.
+/// Returns time and speaker of a header, and the text after it; `None`: the line is no header.
 fn read_header(line: &str) -> Option<(Option<String>, Option<String>, &str)> {
     let line = seen(line);
     let bracket = BRACKET.captures(line)?;
@@ -143,7 +143,7 @@ fn read_lines(lines: &[&str], reading: &mut Reading) -> Result<(), String> {
     for line in lines {
         let mut text = seen(line);
         if let Some((time, role, behind)) = read_header(line) {
-            // A summary speaks for nobody, at the time of nothing in it.
+            // The words of a summary have no speaker and no time.
             let is_summary = role.as_deref() == Some("summary");
             current = if is_summary {
                 Heard::default()
@@ -162,7 +162,7 @@ fn read_lines(lines: &[&str], reading: &mut Reading) -> Result<(), String> {
                 label.get(2).map(|name| name.as_str().trim().to_owned()).filter(|_| !is_call);
         }
         if seen(text).starts_with("Expand for details about:") {
-            // It names words that the text has not; it says nothing.
+            // This line names words that the text does not have; it is no speech.
             continue;
         }
         for word in WORD.find_iter(text) {

@@ -1,10 +1,9 @@
 #![expect(clippy::indexing_slicing, reason = "a panic is the finding")]
-//! Damaged session files at their readers: lines cut, doubled, mixed up, left out, and with damage
-//! inside of them.
+//! Damaged session files for their readers: lines are cut, doubled, mixed up, left out or damaged.
 //!
-//! A file is read, or refused with the line at fault. No line becomes two messages, messages stand
-//! in the order of their lines, and what is read is JSON with an id of its own. A file that grows
-//! keeps the ids of what stood in it.
+//! A file is read, or refused with the number of the wrong line. No line becomes two messages,
+//! messages have the order of their lines, and each message is JSON with its own id. Messages keep
+//! their ids when the file grows.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +13,10 @@ use serde_json::value::RawValue;
 
 use super::rounds_of;
 
-/// Rounds of each reader at least: about two seconds.
+/// Smallest number of rounds of each reader; they take about two seconds.
 const ROUNDS: u64 = 10_000;
 
-/// How long a reason may be: it is one line for a person.
+/// Largest length of the reason of a refusal, which is one line for a person.
 const REASON_BYTES_MAX: usize = 600;
 
 const CLAUDE_CODE: &str = r#"
@@ -88,7 +87,7 @@ fn lines(file: &str) -> Vec<String> {
     file.trim().lines().map(str::to_owned).collect()
 }
 
-/// A file with lines left out, doubled, swapped, put in, and damaged inside.
+/// Returns a file with lines left out, doubled, swapped, inserted and damaged.
 fn damaged(random: &mut Random, file: &[String], others: &[String]) -> Vec<String> {
     let mut lines = file.to_vec();
     for _ in 0..random.between(0, 4) {
@@ -104,12 +103,12 @@ fn damaged(random: &mut Random, file: &[String], others: &[String]) -> Vec<Strin
             _ => lines[at] = mutate(random, &lines[at], &lines[other]),
         }
     }
-    // As whoever reads lines hands them over: none has an end or is blank.
+    // A reader of lines gives lines without line ends and no blank lines.
     let lines = lines.iter().flat_map(|line| line.split('\n'));
     lines.filter(|line| !line.trim().is_empty()).map(str::to_owned).collect()
 }
 
-/// Reads a file and checks what holds whatever is in it.
+/// Reads a file and checks the properties that are true for any file.
 fn checked(lines: &[String]) -> Result<SessionFile, LineError> {
     let read = read(lines.to_vec());
     match &read {
@@ -136,7 +135,7 @@ fn checked(lines: &[String]) -> Result<SessionFile, LineError> {
     read
 }
 
-/// A message of a session has the id that its reader gave it, and what its line says stands in it.
+/// Checks that a message of a session has an id from its reader, and has the content of its line.
 fn check_message(format: Option<Format>, text: &str, line: &str) {
     let members: BTreeMap<String, &RawValue> = serde_json::from_str(text).unwrap();
     let is_session = !matches!(format, Some(Format::Messages(_)));
@@ -166,8 +165,7 @@ fn check_message(format: Option<Format>, text: &str, line: &str) {
     }
 }
 
-/// What stood in a file has the same id and text when the file has grown, wherever both readings
-/// take it.
+/// Checks that messages keep id and text when the file has grown, if both readings accept them.
 fn check_growth(random: &mut Random, lines: &[String], whole: &SessionFile) {
     let last = u64::try_from(lines.len()).unwrap();
     let count = usize::try_from(random.between(0, last)).unwrap();
@@ -225,7 +223,7 @@ fn open_claw() {
     fuzz("open_claw", &[OPEN_CLAW], &[Format::OpenClaw]);
 }
 
-/// Which form a file has, where lines of all forms and dialects meet.
+/// The format of a file is detected, even if the file mixes lines of all formats and dialects.
 #[test]
 fn detection() {
     let forms = [CLAUDE_CODE, CODEX, CODEX_EARLY, OPEN_CLAW, MESSAGES].map(lines);

@@ -1,18 +1,18 @@
-//! What a careless or ill-meaning caller may search for.
+//! Patterns of a careless or hostile caller.
 //!
-//! Out: patterns as they stand in the JSON of a query, by family. Each has the size that hurts.
+//! Out: patterns as in the JSON of a query, by family. Each has a size that is costly to search.
 
 use super::workload::word;
 
 /// Bytes of a long pattern.
 const LONG_BYTES: usize = 100_000;
-/// Terms of one that has many.
+/// Number of terms of a pattern with many terms.
 const MANY: u64 = 10_000;
 
 /// A pattern with the name of its family.
 pub(crate) struct Family {
     pub(crate) name: &'static str,
-    /// Without the quotes around it.
+    /// The pattern as a JSON string, without its quotes.
     pub(crate) json: String,
 }
 
@@ -21,7 +21,7 @@ fn long(piece: &str) -> String {
     piece.repeat(LONG_BYTES / piece.len())
 }
 
-/// Many pieces made of their numbers.
+/// Joins [`MANY`] pieces, each made from its number.
 fn many(piece: impl Fn(u64) -> String) -> String {
     (0..MANY).map(piece).collect::<Vec<String>>().join(" ")
 }
@@ -99,7 +99,7 @@ fn expressions() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Every family.
+/// Returns every family.
 pub(crate) fn all() -> Vec<Family> {
     let quoted = |text: String| {
         let json = serde_json::Value::String(text).to_string();
@@ -110,7 +110,7 @@ pub(crate) fn all() -> Vec<Family> {
         .chain(expressions())
         .map(|(name, text)| Family { name, json: quoted(text) })
         .collect();
-    // No string of Rust holds them.
+    // A Rust string cannot contain lone surrogates, so they are written as JSON escapes.
     out.push(Family { name: "lone surrogates", json: long(r"\ud800x\udc00 ") });
     out
 }

@@ -1,4 +1,4 @@
-//! A made-up conversation to be searched: words by Zipf's law, calls of tools with their results,
+//! A generated conversation for searches: words by Zipf's law, calls of tools with their results,
 //! Chinese turns, and summaries of all but the newest messages.
 //!
 //! In: a number of messages. Out: an engine and its store. The same number gives the same store.
@@ -14,7 +14,7 @@ pub(crate) const NOW_MS: u64 = 1_767_225_600_000;
 pub(crate) const CONVERSATION: &str = "c";
 /// Words of the vocabulary.
 const WORDS: u64 = 20_000;
-/// Tokens of the context that compaction keeps.
+/// Budget of compaction, in tokens.
 const BUDGET: u32 = 128_000;
 /// The most frequent words, in their order.
 const FREQUENT: [&str; 32] = [
@@ -22,11 +22,11 @@ const FREQUENT: [&str; 32] = [
     "be", "are", "was", "we", "you", "not", "have", "from", "or", "can", "will", "file", "error",
     "test", "run", "code", "data", "user",
 ];
-/// Of so many messages one has a large payload of so many words, where there are any.
+/// If there are large payloads, one of [`LARGE_EVERY`] messages has one, of [`LARGE_WORDS`] words.
 const LARGE_EVERY: u64 = 64;
 const LARGE_WORDS: u64 = 30_000;
 
-/// The word of a rank, the most frequent first.
+/// Returns the word of a rank; rank 0 is the most frequent word.
 pub(crate) fn word(rank: u64) -> String {
     const PARTS: [&str; 16] = [
         "ba", "co", "di", "fu", "ge", "ha", "jo", "ki", "lu", "me", "no", "pra", "ri", "sto", "tu",
@@ -47,7 +47,7 @@ pub(crate) fn word(rank: u64) -> String {
 fn words(random: &mut Random, count: u64) -> String {
     let mut out = String::new();
     for number in 0..count {
-        // The inverse of a frequency in proportion to one through the rank.
+        // Inverse of the distribution in which a frequency is proportional to 1 / rank.
         let share = random.between(0, (1 << 20) - 1) as f64 / f64::from(1 << 20);
         let rank = (WORDS as f64).powf(share) - 1.0;
         out.push_str(&word(rank as u64));
@@ -61,8 +61,8 @@ fn chinese(random: &mut Random, count: u64) -> String {
     (0..count).map(|_| character(random.between(0, 899))).collect()
 }
 
-/// A text of a large payload: with lines, in one line, and with characters beside words that no
-/// automaton reads.
+/// Returns a text of a large payload: with lines, in one line, or with characters beside words that
+/// only the slow simulation of an expression can read.
 fn large(number: u64) -> String {
     let mut random = Random::new(number);
     let text = words(&mut random, LARGE_WORDS);
@@ -73,7 +73,7 @@ fn large(number: u64) -> String {
     }
 }
 
-/// The message of a number.
+/// Returns the message of a number.
 fn message(random: &mut Random, number: u64, has_files: bool) -> String {
     let at = NOW_MS - 200_000_000_000 + number * 60_000;
     let length = random.between(20, 140);
@@ -98,7 +98,7 @@ fn message(random: &mut Random, number: u64, has_files: bool) -> String {
     message.to_string()
 }
 
-/// Stores so many messages, with large payloads or not, and compacts them with the offline model.
+/// Stores `messages` messages, with or without large payloads, and compacts them without a model.
 pub(crate) fn stored(messages: u64, has_files: bool) -> (Engine, ModelStore) {
     let mut engine = Engine::new();
     let mut store = ModelStore::new();
@@ -127,7 +127,7 @@ pub(crate) fn compact(engine: &mut Engine, store: &mut ModelStore, budget: u32) 
     });
 }
 
-/// Attaches a vector of so many numbers to everything.
+/// Attaches a vector of `dimensions` numbers to every message and summary.
 pub(crate) fn attach(engine: &mut Engine, store: &mut ModelStore, dimensions: u64) {
     let mut random = Random::new(7);
     let mut vectors = "{}".to_owned();

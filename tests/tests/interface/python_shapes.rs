@@ -16,7 +16,7 @@ for name, value in vars(module).items():
         typing.get_type_hints(value)
 ";
 
-/// Returns what Python prints if a module cannot be imported first.
+/// Imports a module first in a new process; returns the output of Python if this fails.
 fn find_import_error(package: &Path, module: &str) -> Option<String> {
     let mut python = Command::new("python3");
     python.args(["-B", "-c", PROGRAM]).arg(package).arg(module);

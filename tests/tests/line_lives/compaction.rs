@@ -1,7 +1,7 @@
-//! Compaction of a life, and the context as the messages that its items lead to.
+//! Compaction of a life, and the messages to which the items of the context expand.
 //!
-//! A third of the lives with compaction have a model that fails now and then, so that summaries are
-//! provisional and are made again.
+//! A third of the lives with compaction have a model that fails now and then, so that some
+//! summaries are provisional and are made again later.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::{CHAT, Life};
 
-/// Most plans of one compaction.
+/// Largest number of plans of one compaction.
 const PLANS_MAX: usize = 40;
 
 /// Compaction in a life.
@@ -25,12 +25,12 @@ pub(crate) struct Compaction {
     random: Random,
     config: Value,
     has_model: bool,
-    /// Whether the checked context lacks a message on purpose.
+    /// Whether the test removes a message from the checked context, to see that the check fails.
     pub(crate) is_planted: bool,
     pub(crate) figures: Figures,
 }
 
-/// What happened to the summaries of lives.
+/// Counts of what happened to the summaries of all lives.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Figures {
     pub(crate) summaries: u64,
@@ -56,7 +56,8 @@ impl Figures {
 }
 
 impl Compaction {
-    /// Compaction of half of the lives. The numbers of the life itself stay as they are.
+    /// Returns the compaction of a life; `None` for half of the seeds. The compaction has its own
+    /// random numbers, so those of the life do not change.
     pub(crate) fn for_seed(seed: u64) -> Option<Self> {
         let mut random = Random::new(seed ^ 0x5eed);
         if random.chance(500) {
@@ -92,7 +93,7 @@ impl Life {
         if compaction.random.chance(600) {
             return Ok(());
         }
-        // A provisional summary is made again after a while.
+        // A provisional summary is made again after a pause, so some plans come later.
         let is_later = compaction.random.chance(500);
         let works = !compaction.has_model || compaction.random.chance(500);
         let target = compaction.random.between(1, 120) as u32;
@@ -147,8 +148,8 @@ impl Life {
         }
     }
 
-    /// Returns the seqs of the messages that the context leads to, in order, by an export. Each is
-    /// a message of the line, and each message of the line occurs once.
+    /// Returns the seqs of the messages to which the context expands, in order, by an export.
+    /// Checks that they are the messages of the line, each exactly once.
     pub(crate) fn expand_context(&mut self) -> Result<Vec<u64>, String> {
         let lines = export_lines(&mut self.engine, &mut self.store, CHAT);
         let (mut summaries, mut items, mut withdrawn) = (BTreeMap::new(), Vec::new(), Vec::new());
@@ -192,7 +193,7 @@ impl Life {
         if let Some(compaction) = &mut self.compaction {
             compaction.figures = figures;
             let has_summary = items.iter().any(|item| item["summary"].is_string());
-            // Now and then, so that a list misses the message as well.
+            // The plant removes a message only sometimes, so that a list misses it, too.
             if compaction.is_planted && has_summary && self.now.is_multiple_of(3) {
                 seqs.pop();
             }
@@ -207,7 +208,7 @@ fn list_range(value: &Value) -> RangeInclusive<u64> {
     value["seq_first"].as_u64().unwrap()..=value["seq_last"].as_u64().unwrap()
 }
 
-/// Adds the messages that a summary leads to.
+/// Adds the seqs of the messages below a summary.
 fn list_messages(summaries: &BTreeMap<String, Value>, id: &str, seqs: &mut Vec<u64>) {
     let record = &summaries[id];
     match record["sources"].as_array() {

@@ -1,4 +1,4 @@
-//! Copies of a conversation by export and import: each goes on as the original would, with its
+//! Copies of a conversation by export and import: each continues as the original would, with its
 //! branches and with the other forms of its messages.
 
 use lcm_text::types::api::Dialect;
@@ -10,14 +10,14 @@ fn texts_of(list: &[Value]) -> Vec<String> {
     list.iter().map(text_of).collect()
 }
 
-/// Hands a list over, and returns how many messages were stored.
+/// Appends a list, and returns how many messages were stored.
 fn hand_over(host: &mut Host, list: &[Value]) -> u32 {
     let receipt = host.append(Dialect::OpenaiChat, list);
     host.ensure_sound();
     receipt.ingested
 }
 
-/// The host of the copy still has the branch that was left before the export.
+/// The host of a copy can return to a branch that was left before the export.
 #[test]
 fn a_copy_goes_on_with_any_branch() {
     let mut host = Host::new();
@@ -31,7 +31,7 @@ fn a_copy_goes_on_with_any_branch() {
         let mut copy = host.copy_chat();
         assert_eq!(copy.digest(), host.digest());
         assert_eq!(copy.context_texts(), texts_of(&second));
-        // A host that never saw the other branch leaves it where it is.
+        // A host that never saw the other branch does not set it aside.
         let mut unseen = host.copy_chat();
         assert_eq!(hand_over(&mut unseen, list), 0, "{:?}", unseen.warnings);
         let context = unseen.context_texts();
@@ -43,7 +43,7 @@ fn a_copy_goes_on_with_any_branch() {
         let mut longer = list.clone();
         longer.extend((70..72).map(|number| long_message("user", number)));
         assert_eq!(hand_over(&mut copy, &longer), 2, "{:?}", copy.warnings);
-        // An edit of the copy sets aside what it leaves.
+        // An edit in the copy sets aside the messages that the edit replaces.
         longer.truncate(longer.len() - 1);
         longer.push(long_message("user", 80));
         assert_eq!(hand_over(&mut copy, &longer), 1, "{:?}", copy.warnings);
@@ -76,7 +76,7 @@ fn a_copy_knows_other_forms() {
     assert_eq!(copy.context_texts().len(), 10);
 }
 
-/// The hits of a search by id, with their marks.
+/// Returns the ids of the hits of a search, with their marks.
 fn find_marks(host: &mut Host, pattern: &str) -> Vec<(String, Value)> {
     let query = json!({"pattern": pattern, "limit": 200}).to_string();
     host.store.begin_call();
@@ -90,8 +90,8 @@ fn find_marks(host: &mut Host, pattern: &str) -> Vec<(String, Value)> {
     hits
 }
 
-/// What was withdrawn is marked in a copy, too, also where a leaf passes over it, and so is a
-/// summary of only such messages.
+/// Withdrawn messages are marked in a copy, too, even inside the range of a leaf that skips them. A
+/// summary of only withdrawn messages is also marked.
 #[test]
 fn a_copy_marks_what_was_withdrawn() {
     let words = "and the words of it are many. ".repeat(8);
@@ -110,7 +110,7 @@ fn a_copy_marks_what_was_withdrawn() {
     let hits = find_marks(&mut host, "number");
     assert_eq!(hits.iter().filter(|(_, mark)| *mark == "set-aside").count(), 1, "{hits:?}");
     assert_eq!(find_marks(&mut host.copy_chat(), "number"), hits);
-    // A summary of messages that are set aside as a whole.
+    // All messages of a summary are set aside.
     let mut other = list[..30].to_vec();
     other.extend(chat(70..72));
     hand_over(&mut host, &other);
@@ -127,7 +127,8 @@ fn a_copy_marks_what_was_withdrawn() {
     assert_eq!(copy.digest(), host.digest());
 }
 
-/// An import into a store that went on, or that went another way, changes no line.
+/// An import into a store whose conversation continued, or took another branch, does not change the
+/// line of the conversation.
 #[test]
 fn an_import_repeats_without_a_change() {
     let mut host = Host::new();

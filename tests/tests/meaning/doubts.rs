@@ -1,5 +1,5 @@
-//! Lists that go another way in doubt: after a restart the host does not say what it saw, so
-//! nothing is set aside. What follows must be as certain as if the host had never restarted.
+//! Lists in doubt: after a restart a host edits its list and passes no `seq_seen`, so the engine is
+//! not certain and sets nothing aside. Later lists must be as certain as without the restart.
 
 use lcm_text::types::api::Dialect;
 use serde_json::{Value, json};
@@ -26,7 +26,8 @@ fn hand_over(host: &mut Host, list: &[Value], by_plan: bool) -> usize {
     stored
 }
 
-/// A host with ten messages that restarted and edited its fifth: the new branch is stored behind.
+/// Returns a host with ten messages that restarted and edited its fifth message, and the lists
+/// before and after. The new branch is stored after the ten messages.
 fn edited_after_restart(by_plan: bool) -> (Host, Vec<Value>, Vec<Value>) {
     let mut host = Host::new();
     let chat = chat_of(10);
@@ -45,8 +46,8 @@ fn edited_after_restart(by_plan: bool) -> (Host, Vec<Value>, Vec<Value>) {
     (host, chat, list)
 }
 
-/// The host edits its own messages after the doubt: they are set aside, and what the doubt left
-/// stays.
+/// The host edits messages of the branch in doubt: these are set aside, and the messages that the
+/// list in doubt left stay.
 #[test]
 fn later_edits_are_certain() {
     for by_plan in [false, true] {
@@ -97,14 +98,14 @@ fn other_forms_beside_a_fork_lead_to_the_branch() {
             list.extend(branch_of(64, 2));
             host.seen = 0;
             hand_over(&mut host, &list, false);
-            // Two messages, and the other form of one.
+            // Two new messages are stored, and another form of one message.
             assert_eq!(host.stored().len(), stored + 3, "{reminded} {:?}", host.warnings);
             assert_eq!(host.context_texts().len(), 16);
         }
     }
 }
 
-/// The host takes messages back; one before them was handed over in another form.
+/// The host undoes messages; an earlier message was appended in another form.
 #[test]
 fn an_undo_beside_another_form_acts() {
     for is_first_form in [false, true] {
@@ -123,7 +124,7 @@ fn an_undo_beside_another_form_acts() {
     }
 }
 
-/// What a list in doubt stored comes back after a rewind to the fork; nothing is stored twice.
+/// The messages of a list in doubt come back after a rewind to the fork; none is stored twice.
 #[test]
 fn a_rewind_ends_the_doubt() {
     for by_plan in [false, true] {
@@ -140,7 +141,7 @@ fn a_rewind_ends_the_doubt() {
     }
 }
 
-/// A list never sets aside what an earlier list in doubt left, from a message before it on.
+/// A list that is edited before the fork of an earlier list in doubt sets no message aside.
 #[test]
 fn an_edit_before_the_doubt_is_in_doubt() {
     let (mut host, chat, mut list) = edited_after_restart(false);
@@ -153,7 +154,8 @@ fn an_edit_before_the_doubt_is_in_doubt() {
     assert_eq!(host.context_texts(), wanted);
 }
 
-/// An undo that is not carried out is announced, and the list of a host that lags behind is not.
+/// An undo that the engine does not carry out is announced. A shorter list of a host that has not
+/// seen the newest messages is not announced.
 #[test]
 fn an_undo_in_doubt_is_announced() {
     let mut host = Host::new();
@@ -167,7 +169,7 @@ fn an_undo_in_doubt_is_announced() {
     assert_eq!(host.context_texts(), texts_of(&chat));
 }
 
-/// Rewinds as a caller that says nothing of what it saw.
+/// Rewinds without `seq_seen`.
 fn rewind_to(host: &mut Host, to: u64) {
     host.store.begin_call();
     let arguments = json!({ "to": to }).to_string();
@@ -175,7 +177,7 @@ fn rewind_to(host: &mut Host, to: u64) {
     answer.expect("a rewind");
 }
 
-/// The list that has every message of the line and new ones ends the doubt; all are in the context.
+/// A list with every message of the line and new ones ends the doubt; all are in the context.
 #[test]
 fn a_list_with_every_message_ends_the_doubt() {
     for by_plan in [false, true] {
@@ -186,7 +188,7 @@ fn a_list_with_every_message_ends_the_doubt() {
         assert_eq!(host.context_texts(), texts_of(&whole));
         let mut copy = host.copy_chat();
         assert_eq!(copy.context_texts(), texts_of(&whole));
-        // The doubt has ended: an edit leaves everything behind it.
+        // The doubt has ended: an edit sets aside everything after it.
         whole.truncate(6);
         whole.extend(branch_of(80, 1));
         assert_eq!(hand_over(&mut host, &whole, by_plan), 1);
@@ -194,7 +196,7 @@ fn a_list_with_every_message_ends_the_doubt() {
     }
 }
 
-/// What came back in front of other messages is left again without a message stored twice.
+/// A host leaves a branch again that came back before other messages; no message is stored twice.
 #[test]
 fn a_branch_in_front_of_another_is_left_again() {
     let mut host = Host::new();
@@ -214,7 +216,7 @@ fn a_branch_in_front_of_another_is_left_again() {
     assert_eq!(host.context_texts(), texts_of(&second));
 }
 
-/// A host that undoes its own branch in doubt never sets aside what another host said.
+/// A host that undoes its own branch in doubt never sets aside messages of another host.
 #[test]
 fn the_messages_of_others_stay_after_an_undo() {
     for goes_by_copy in [false, true] {

@@ -19,7 +19,7 @@ fn build_calls(count: usize) -> Vec<Value> {
     (0..count).flat_map(step).collect()
 }
 
-/// Many forms: 300 outputs that were replaced by stubs.
+/// The host replaces 300 outputs by stubs; each output and each stub is stored once.
 #[test]
 fn every_form_is_stored_once_however_many_there_are() {
     let mut host = Host::new();
@@ -97,15 +97,16 @@ fn withdrawn_messages_do_not_end_the_tail() {
     }
 }
 
-/// The leaves that a conversation has, as an export writes them.
+/// Returns the leaves of a conversation from an export.
 fn list_leaves(host: &mut Host) -> Vec<Value> {
     let lines = host.export_chat();
     let lines = lines.iter().map(|line| serde_json::from_str::<Value>(line).unwrap());
     lines.map(|line| line["summary"].clone()).filter(|line| line["depth"] == 0).collect()
 }
 
-/// A reminder in each turn, an edit of every tenth question, and stubs for old outputs: as many
-/// leaves as without them, of the same messages. No leaf tells what was withdrawn.
+/// A host adds a reminder in each turn, edits every tenth question, and replaces old outputs by
+/// stubs. The conversation has as many leaves as without this, of the same messages, and no leaf
+/// has the text of a withdrawn message.
 #[test]
 fn withdrawn_messages_end_no_leaf() {
     let words = "and the words of it are many. ".repeat(12);
@@ -186,7 +187,7 @@ fn reminders_from_the_first_question_on_double_nothing() {
     }
 }
 
-/// An answer that is only a reference to audio, or an item, is made again.
+/// An answer that is only a reference to audio or to an item is regenerated, as another reference.
 #[test]
 fn another_reference_is_another_answer() {
     let ways = [

@@ -27,7 +27,8 @@ impl Host {
         Self { engine, store, now: 1_700_000_000_000, seen: 0, warnings: Vec::new() }
     }
 
-    /// Hands a list over as a caller that saw the conversation at `seen`.
+    /// Appends a list as a caller that saw the conversation up to the seq `seen`; `None`: without
+    /// `seq_seen`.
     pub(crate) fn append_seen(
         &mut self,
         dialect: Dialect,
@@ -135,7 +136,7 @@ impl Host {
         copy
     }
 
-    /// The digest of what the conversation says.
+    /// Returns the logical digest of the store, which does not depend on its physical records.
     pub(crate) fn digest(&mut self) -> String {
         self.store.begin_call();
         self.engine.digest(&mut self.store, None, true).expect("a digest")
@@ -159,7 +160,7 @@ pub(crate) fn long_message(role: &str, number: usize) -> Value {
     json!({"role": role, "content": format!("{role} said sentence number {number} of this chat.")})
 }
 
-/// A poll: a call and its result that say the same each time, under an id of their own.
+/// Returns a poll: a call and its result. All polls have equal contents and different ids.
 pub(crate) fn poll_messages(number: usize) -> [Value; 2] {
     let id = format!("call_abcdefghij{number:04}");
     [

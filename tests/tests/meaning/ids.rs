@@ -1,19 +1,19 @@
-//! Ids of the host that two messages have: an edited message keeps its id, counters begin anew, an
-//! agent has one id for every answer. Nothing is lost, and nothing is doubled.
+//! Host ids that two messages share: an edited message keeps its id, counters begin again at the
+//! start, an agent has one id for every answer. No message is lost, and none is stored twice.
 
 use lcm_text::types::api::{AppendMode, AppendOptions, Dialect, Receipt};
 use serde_json::{Value, json};
 
 use crate::host::{CHAT, Host, chat_of, long_message, text_of};
 
-/// A message with an id.
+/// Returns a message with an id.
 fn with_id(id: &str, number: usize) -> Value {
     let mut message = long_message(["user", "assistant"][number % 2], number);
     message["id"] = json!(id);
     message
 }
 
-/// A chat whose messages have the ids `m0`, `m1` and so on.
+/// Returns a chat whose messages have the ids `m0`, `m1` and so on.
 fn chat_with_ids(numbers: impl Iterator<Item = usize>) -> Vec<Value> {
     numbers.enumerate().map(|(place, number)| with_id(&format!("m{place}"), number)).collect()
 }
@@ -44,8 +44,8 @@ fn hand_over(host: &mut Host, list: &[Value], by_plan: bool) -> usize {
     }
 }
 
-/// A page that keeps the id of a message when its user edits it: the context ends with the edited
-/// question, and the id leads to it from then on.
+/// A web page keeps the id of a message that its user edits. The context ends with the edited
+/// question, and from then on the id means this question.
 #[test]
 fn an_edited_message_may_keep_its_id() {
     for by_plan in [false, true] {
@@ -75,7 +75,7 @@ fn an_edited_message_may_keep_its_id() {
     }
 }
 
-/// Counters that begin anew with each session.
+/// The host counts its ids from 0 again in each session.
 #[test]
 fn counters_may_begin_anew() {
     for by_plan in [false, true] {
@@ -137,7 +137,7 @@ fn one_id_for_every_answer_loses_none() {
     host.ensure_sound();
 }
 
-/// Two messages of one call with one id, also as a repetition of the call.
+/// Two messages of one append have one id; the append may also be repeated.
 #[test]
 fn one_call_may_repeat_an_id() {
     let list = [with_id("a", 0), with_id("a", 1), with_id("b", 2), with_id("a", 3)];
@@ -151,7 +151,7 @@ fn one_call_may_repeat_an_id() {
     }
 }
 
-/// What is said again under its id is no message, in the newest wording or in an older form.
+/// A message that is appended again with its id, in its newest or an older form, is not stored.
 #[test]
 fn an_id_still_recognises_its_message() {
     let mut host = Host::new();
@@ -166,7 +166,7 @@ fn an_id_still_recognises_its_message() {
     host.ensure_sound();
 }
 
-/// An export has such messages, and its copy goes on like the original.
+/// An export has all messages with repeated ids, and its copy continues like the original.
 #[test]
 fn repeated_ids_are_exported() {
     let mut host = Host::new();
@@ -182,7 +182,7 @@ fn repeated_ids_are_exported() {
     copy.ensure_sound();
 }
 
-/// What says less under the id of another message is a message, too.
+/// A shorter text with the id of a stored message is stored, too.
 #[test]
 fn a_shorter_message_under_a_stored_id_is_stored() {
     let say = |role: &str, text: &str, id: &str| json!({"role": role, "content": text, "id": id});
@@ -202,7 +202,7 @@ fn a_shorter_message_under_a_stored_id_is_stored() {
     for text in ["Done. All tests pass now.", "Done."] {
         assert_eq!(append_new(&mut host, &[say("assistant", text, "ans")]).ingested, 1);
     }
-    // The result of another call, and another result of the same call.
+    // A result of another call, and another result of the same call, are stored.
     let call = |id: &str| {
         json!({"role": "assistant", "content": null, "tool_calls": [{"id": id, "type": "function",
             "function": {"name": "read", "arguments": "{}"}}], "id": "m2"})
@@ -221,7 +221,7 @@ fn a_shorter_message_under_a_stored_id_is_stored() {
     host.ensure_sound();
 }
 
-/// A streamed answer that is handed over alone, again and again, is one message of the context.
+/// A streamed answer that is appended alone, each time longer, is one message of the context.
 #[test]
 fn a_streamed_answer_grows_under_its_id() {
     let mut host = Host::new();
@@ -236,8 +236,8 @@ fn a_streamed_answer_grows_under_its_id() {
     host.ensure_sound();
 }
 
-/// An answer with a call that streams on under its id, and a call whose arguments were written
-/// anew: each text is stored.
+/// An answer with a call becomes longer under its id, and a call gets new arguments under its id:
+/// each text is stored.
 #[test]
 fn a_call_that_says_more_under_its_id_is_stored() {
     let call = |text: &str, arguments: &str| {
@@ -285,8 +285,8 @@ fn a_half_answer_that_comes_back_whole_is_stored() {
     }
 }
 
-/// The first message of the conversation was taken back while it was streamed, and comes back whole
-/// and with what followed.
+/// The first message of the conversation was undone while it was streamed. It comes back whole,
+/// with the messages after it.
 #[test]
 fn a_first_message_that_comes_back_whole_is_stored() {
     let greet = |text: &str| json!({"role": "assistant", "content": text, "id": "g"});
@@ -303,7 +303,7 @@ fn a_first_message_that_comes_back_whole_is_stored() {
     host.ensure_sound();
 }
 
-/// A message that comes back by its id behind another one replaces what follows there.
+/// A message that comes back by its id after another message replaces the messages after that one.
 #[test]
 fn a_message_that_comes_back_by_its_id_sets_aside() {
     let say = |number: usize| with_id(&format!("m{number}"), number);
@@ -317,8 +317,8 @@ fn a_message_that_comes_back_by_its_id_sets_aside() {
     host.ensure_sound();
 }
 
-/// After a rewind the host says a short message alone that begins the branch as well, and goes back
-/// to the branch.
+/// After a rewind the host appends only a short message that is also the first of the left branch,
+/// and then goes back to that branch.
 #[test]
 fn a_branch_is_found_behind_its_short_beginning() {
     let short = json!({"role": "user", "content": "ok"});

@@ -1,5 +1,5 @@
-//! Hosts that begin a new session in a conversation: their lists begin there, and the messages
-//! before stay stored.
+//! Hosts that begin a new session in a conversation: their lists begin at the new session, and the
+//! earlier messages stay stored.
 
 use lcm_text::types::api::Dialect;
 use serde_json::Value;
@@ -8,7 +8,7 @@ use crate::host::{CHAT, Host, chat_of, long_message, text_of};
 
 const EARLIER: usize = 10;
 
-/// A conversation with an earlier session, and the first `count` messages of the new one.
+/// Returns a conversation with an earlier session, and the first `count` messages of the new one.
 fn begin_session(count: usize) -> (Host, Vec<Value>) {
     let mut host = Host::new();
     host.append(Dialect::OpenaiChat, &chat_of(EARLIER));
@@ -29,8 +29,8 @@ fn ensure_context(host: &mut Host, list: &[Value]) {
     host.ensure_sound();
 }
 
-/// A process that was restarted knows nothing of the earlier session: its whole list of the new one
-/// tells what it has seen.
+/// A restarted process knows nothing of the earlier session. Its whole list of the new session
+/// shows the engine which messages it has seen.
 #[test]
 fn a_restart_in_a_new_session_sees_the_session() {
     let (mut host, mut list) = begin_session(4);
@@ -62,7 +62,7 @@ fn turns_of_a_new_session_are_taken_back() {
     }
 }
 
-/// The first answer of the session is made again.
+/// The first answer of the new session is regenerated.
 #[test]
 fn the_first_answer_of_a_new_session_is_made_again() {
     for further in [0, 2] {

@@ -1,9 +1,9 @@
-//! The facts, the questions for them, and the conversation that they stand in.
+//! The facts, the questions about them, and the conversation that contains them.
 
 use lcm_testing::simulation::random::Random;
 use serde_json::json;
 
-/// What is known of a person: how it is said, twice, and how it is asked for.
+/// Kinds of facts about a person: two wordings of the fact and one of the question.
 const THINGS: [[&str; 3]; 20] = [
     [
         "the locker number of {e} is {v}",
@@ -112,7 +112,7 @@ const LAST_NAMES: [&str; 20] = [
     "Haddad", "Jensen", "Kowalski", "Lambert", "Meyer", "Nakamura", "Petrov", "Quist", "Romano",
     "Svensson", "Tanaka", "Weiss",
 ];
-/// What is said around the facts.
+/// Texts around the facts.
 const TALK: [&str; 24] = [
     "that reminds me of something else",
     "I will look at it in the afternoon",
@@ -140,7 +140,7 @@ const TALK: [&str; 24] = [
     "we should ask for a second offer",
 ];
 
-/// What kind of message a fact stands in.
+/// The kind of message that contains a fact.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Shape {
     Sentence,
@@ -160,21 +160,21 @@ impl Shape {
     }
 }
 
-/// A fact that stands in one message.
+/// A fact, which is in one message only.
 pub(crate) struct Fact {
     pub(crate) person: usize,
     pub(crate) thing: usize,
     pub(crate) shape: Shape,
     pub(crate) sentence: String,
     pub(crate) question: String,
-    /// A word that stands nowhere else.
+    /// A word that occurs nowhere else.
     pub(crate) value: String,
 }
 
-/// A made-up word or code, another one for each number.
+/// Returns a made-up word or code, which is different for each number.
 fn value(number: usize) -> String {
     const SYLLABLES: [&str; 10] = ["ba", "ke", "li", "mo", "ru", "sa", "te", "vi", "zo", "ny"];
-    // A number that is prime to 100,000 spreads them, so that like facts have unlike values.
+    // The factor has no common divisor with 100,000, so near numbers get unlike values.
     let spread = (number * 27_143 + 31_337) % 100_000;
     let digits: Vec<usize> = (0..5).map(|place| spread / 10_usize.pow(place) % 10).collect();
     if number.is_multiple_of(2) {
@@ -185,8 +185,8 @@ fn value(number: usize) -> String {
     }
 }
 
-/// So many facts, of as many things and people as that takes, in the order in which they are said:
-/// near-duplicates follow each other.
+/// Returns `count` facts about as many people as this needs, in the order of the conversation:
+/// similar facts follow each other.
 pub(crate) fn all(count: usize) -> Vec<Fact> {
     let mut random = Random::new(5);
     let people = FIRST_NAMES.len() * LAST_NAMES.len();
@@ -239,7 +239,8 @@ fn talk(random: &mut Random, sentences: u64) -> String {
     sentences.join(". ")
 }
 
-/// The conversation: facts with talk between and around them, a session of forty messages each.
+/// Returns the conversation: facts with other texts between and around them, in sessions of forty
+/// messages.
 pub(crate) fn messages(facts: &[Fact]) -> Vec<String> {
     let mut random = Random::new(6);
     let mut out: Vec<serde_json::Value> = Vec::new();

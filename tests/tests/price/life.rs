@@ -1,4 +1,4 @@
-//! One conversation, lived turn by turn by a host that counts what it pays.
+//! One conversation, turn by turn, with a host that counts its costs.
 
 use lcm_core::Engine;
 use lcm_testing::{ModelStore, offline};
@@ -9,11 +9,11 @@ use serde_json::Value;
 
 use crate::bill::Bill;
 
-/// Tokens of the context of every turn.
+/// Budget of the context of every turn, in tokens.
 const BUDGET: u32 = 16_000;
-/// How long the provider keeps a prefix.
+/// Time for which the provider keeps a prefix, in milliseconds.
 const CACHE_MS: u64 = 5 * 60 * 1_000;
-/// Every so many turns the person comes back after a pause.
+/// One turn of so many comes after a pause of [`PAUSE_MS`].
 const PAUSE_EVERY: u64 = 7;
 const PAUSE_MS: u64 = 60 * 60 * 1_000;
 const TURN_MS: u64 = 60 * 1_000;
@@ -21,16 +21,16 @@ const TURN_MS: u64 = 60 * 1_000;
 const PRICES: &str =
     r#"{"input":1000000,"output":5000000,"cache_read":100000,"cache_write":1250000}"#;
 
-/// When a host compacts.
+/// The rule by which a host compacts.
 #[derive(Clone, Copy, Eq, PartialEq)]
 pub(crate) enum Host {
     /// When the stored context exceeds the threshold.
     Threshold,
-    /// When it is advised to, threshold or not; and when the context exceeds the budget.
+    /// When the engine advises it, for any threshold, and when the context exceeds the budget.
     Advice,
 }
 
-/// A life so far.
+/// The state of one conversation with its bill.
 pub(crate) struct Life {
     engine: Engine,
     store: ModelStore,
@@ -69,7 +69,7 @@ impl Life {
         }
     }
 
-    /// The same conversation at the same moment, with a bill of its own that begins at 0.
+    /// Returns a copy of the conversation at this moment, with its own bill, which begins at 0.
     pub(crate) fn fork(&self) -> Self {
         let mut fork = Self::begin(750, self.host);
         fork.engine.configure(&self.config).unwrap();
@@ -78,7 +78,7 @@ impl Life {
         fork
     }
 
-    /// Turns that come, compacted at the first or only when it must be.
+    /// Makes the next turns. `compact`: compacts at the first turn; otherwise only when it must.
     pub(crate) fn lead(&mut self, turns: &[&[String]], compact: bool) {
         for (number, turn) in turns.iter().enumerate() {
             self.append(turn);
@@ -87,13 +87,13 @@ impl Life {
         }
     }
 
-    /// What is advised once this turn came, with so many to come.
+    /// Appends a turn; returns whether the engine advises compaction if `turns` more turns follow.
     pub(crate) fn advice_on(&mut self, turn: &[String], turns: usize) -> bool {
         self.append(turn);
         self.advice(Some(turns))
     }
 
-    /// One turn, as the host lives it.
+    /// Makes one turn as the host does.
     pub(crate) fn turn(&mut self, turn: &[String]) {
         self.append(turn);
         match self.host {
@@ -170,7 +170,7 @@ impl Life {
         });
     }
 
-    /// Asserts that the ledger says what happened, and that the context has what is left.
+    /// Asserts that the ledger agrees with the counted tokens of the context and of the passes.
     pub(crate) fn ledger_agrees(&mut self, at: &str) {
         self.store.begin_call();
         let status = self.engine.status(&mut self.store, Some("c"), self.now).unwrap();
@@ -188,7 +188,7 @@ impl Life {
         assert_eq!(self.counted(), left, "{at}");
     }
 
-    /// Tokens of the stored context, counted item by item from texts.
+    /// Counts the tokens of the stored context item by item from the texts.
     fn counted(&mut self) -> u64 {
         let options = AssembleOptions { explain: true, ..AssembleOptions::default() };
         self.store.begin_call();

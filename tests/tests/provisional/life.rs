@@ -1,6 +1,6 @@
 //! One life of a conversation whose model fails.
 //!
-//! In: a seed. Out: figures of what happened; a violated claim is a panic.
+//! In: a seed. Out: counts of what happened. A violated property is a panic.
 
 use std::collections::BTreeSet;
 
@@ -18,14 +18,14 @@ use serde_json::{Value, json};
 const CONVERSATION: &str = "c";
 const WORDS: [&str; 7] = ["garden", "river", "market", "letter", "window", "harvest", "song"];
 const MINUTE_MS: u64 = 60_000;
-/// Longest pause after a failure.
+/// Longest pause after a failure, in milliseconds.
 const PAUSE_MAX_MS: u64 = 30 * MINUTE_MS;
-/// Most calls of `maintain` until nothing is owed.
+/// Largest number of calls of `maintain` until no work is left.
 const MAINTAINS_MAX: u32 = 60;
-/// Most instructions of a task, so that a test ends.
+/// Largest number of instructions of a task, so that a test ends.
 const STEPS_MAX: u32 = 4_000;
 
-/// How a model answers.
+/// The ways in which a model answers.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 enum Behaviour {
     Works,
@@ -40,7 +40,7 @@ enum Behaviour {
 const FAILURES: [&str; 7] =
     ["auth", "policy", "context-too-long", "rate-limited", "timeout", "unavailable", "other"];
 
-/// What happened in all lives.
+/// Counts of what happened in all lives.
 #[derive(Debug, Default)]
 pub(crate) struct Figures {
     asked: u64,
@@ -81,11 +81,11 @@ struct Life<'a> {
     now: u64,
     requests: Vec<Value>,
     answers: Vec<Value>,
-    /// Whether a request of the task failed so that no other model is asked.
+    /// Whether a request of the task failed in a way after which the task asks no model again.
     has_failed: bool,
     /// Whether a model was asked in the task.
     has_asked: bool,
-    /// End of the pause in which no turn asks a model.
+    /// End of the pause in which no turn asks a model, in milliseconds since 1970.
     paused_until: u64,
 }
 
@@ -376,7 +376,7 @@ impl Life<'_> {
         serde_json::from_str(status.as_str().unwrap()).unwrap()
     }
 
-    /// Lets the model work, and calls `maintain` until it owes nothing.
+    /// Lets the model work, and calls `maintain` until no work is left.
     fn recover(&mut self) {
         self.behaviour = Behaviour::Works;
         let mut last = Value::Null;
@@ -435,7 +435,7 @@ impl Life<'_> {
     }
 }
 
-/// Builds an answer that says nothing, of the kinds that models give.
+/// Builds an answer without content, as models give them.
 fn build_idle_answer(number: usize, request: &Value) -> String {
     let prompt = request["prompt"].as_str().unwrap();
     let fixed = [

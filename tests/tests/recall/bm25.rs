@@ -1,4 +1,4 @@
-//! A plain BM25 over messages, as the measure beside the engine: words in lower case, nothing
+//! A plain BM25 over messages, with which the engine is compared: words in lower case, nothing
 //! else, k1 = 1.2 and b = 0.75.
 
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ const B: f64 = 0.75;
 
 /// An index over texts.
 pub(crate) struct Bm25 {
-    /// For each word, the texts that hold it and how often.
+    /// For each word, the numbers of the texts that have it, each with the count of the word.
     postings: BTreeMap<String, Vec<(usize, f64)>>,
     lengths: Vec<f64>,
 }
@@ -35,7 +35,7 @@ impl Bm25 {
         index
     }
 
-    /// The best texts for a question, best first; of equals the newest first.
+    /// Returns the best texts for a question, best first; of equally good texts the newest first.
     pub(crate) fn best(&self, question: &str, limit: usize) -> Vec<usize> {
         let count = self.lengths.len() as f64;
         let mean = self.lengths.iter().sum::<f64>() / count;

@@ -1,8 +1,8 @@
-//! A long conversation: the scenes of a world at their times, and between them what its stock
-//! gives, drawn by a generator with the seed of the world.
+//! Composes a long conversation: the scenes of a world at their times, and between them texts from
+//! the stock of the world, chosen by a generator with the seed of the world.
 //!
 //! In: a world. Out: its messages in the `lcm` dialect. Every message that a question may need is
-//! written by hand; what is composed here only surrounds it.
+//! written by hand; the messages that are composed here only surround these.
 
 use serde_json::{Value, json};
 
@@ -15,11 +15,11 @@ pub(crate) struct Message {
     pub(crate) at: i64,
     pub(crate) role: &'static str,
     pub(crate) speaker: Option<String>,
-    /// Whether it stands in a scene.
+    /// Whether the message is in a scene, which a person wrote.
     pub(crate) is_written: bool,
     /// Text, names of tools, arguments and results.
     pub(crate) text: String,
-    /// Its line.
+    /// The message as a line of JSON.
     pub(crate) raw: String,
 }
 
@@ -33,7 +33,7 @@ impl Random {
         (self.0 >> 33) as usize % bound
     }
 
-    /// From `low` to `high`, both included.
+    /// Returns a number from `low` to `high`, both included.
     fn between(&mut self, low: i64, high: i64) -> i64 {
         low + self.below((high - low + 1) as usize) as i64
     }
@@ -50,7 +50,7 @@ impl Random {
     }
 }
 
-/// Lines that follow each other from a time on.
+/// Consecutive lines that begin at a time.
 struct Block {
     at: i64,
     is_written: bool,
@@ -66,12 +66,12 @@ impl Block {
 
 /// A gap that begins a new session.
 const SESSION_GAP_S: i64 = 3 * 3600;
-/// Words of an answer with stock around it: fewest and most.
+/// Smallest and largest number of words of an answer with stock around it.
 const ANSWER_WORDS: (i64, i64) = (225, 560);
-/// Lines of stock in the result of a tool: fewest and most.
+/// Smallest and largest number of lines of stock in the result of a tool.
 const RESULT_LINES: (i64, i64) = (6, 36);
 
-/// The conversation of a world.
+/// Returns the conversation of a world.
 pub(crate) fn compose(world: &World) -> Vec<Message> {
     let mut random = Random(world.seed);
     let mut blocks: Vec<Block> = Vec::new();
@@ -93,7 +93,7 @@ pub(crate) fn compose(world: &World) -> Vec<Message> {
     render(world, &blocks, &mut random)
 }
 
-/// Seconds before a line.
+/// Returns the seconds between a line and the line before.
 fn wait(world: &World, line: &Line, random: &mut Random) -> i64 {
     match (world.kind.as_str(), line.who.as_str()) {
         ("people" | "pair", _) => random.between(12, 100),
@@ -104,8 +104,8 @@ fn wait(world: &World, line: &Line, random: &mut Random) -> i64 {
     }
 }
 
-/// Gives a block a time of the day at which no other block runs: often right before or after
-/// another one, as people who write or work do not stop after one subject.
+/// Gives a block a time at which no other block runs. The time is often right before or after
+/// another block, as people who write or work continue with a second subject.
 fn place(block: &mut Block, world: &World, blocks: &[Block], random: &mut Random) {
     let written = |block: &&Block| block.is_written;
     let first = blocks.iter().filter(written).map(|block| block.at).min().unwrap() / 86_400;
@@ -132,7 +132,7 @@ fn place(block: &mut Block, world: &World, blocks: &[Block], random: &mut Random
     }
 }
 
-/// What stands between the scenes: every piece of the stock once, then again in another order.
+/// The texts between the scenes: every piece of the stock once, then again in another order.
 struct Fillers<'a> {
     world: &'a World,
     waiting: Vec<Vec<Line>>,
@@ -162,7 +162,7 @@ impl Fillers<'_> {
         lines.into_iter().map(fill).collect()
     }
 
-    /// Speakers for the roles `A`, `B` and `C` of an exchange, other than those named in it.
+    /// Returns speakers for the roles `A`, `B` and `C` of an exchange, without those named in it.
     fn roles(&self, lines: &[Line], random: &mut Random) -> Vec<(String, String)> {
         let named = |name: &&String| !lines.iter().any(|line| line.who == **name);
         let speakers = self.world.stock.lists["speakers"].iter().filter(named).cloned().collect();
@@ -171,7 +171,7 @@ impl Fillers<'_> {
     }
 }
 
-/// Questions of a user about one topic, a few at a time, each with its answer.
+/// Groups questions of a user about one topic, a few at a time, each with its answer.
 fn sittings(topic: &str, asks: &[String], random: &mut Random) -> Vec<Vec<Line>> {
     let mut rest = asks;
     let mut out = Vec::new();
@@ -190,7 +190,7 @@ fn sittings(topic: &str, asks: &[String], random: &mut Random) -> Vec<Vec<Line>>
     out
 }
 
-/// The slots of an exchange: what stands in `[[...]]`.
+/// The values of the slots `[[...]]` of an exchange.
 struct Bound<'a> {
     stock: &'a Stock,
     /// Values that stay the same throughout the exchange.
@@ -198,7 +198,7 @@ struct Bound<'a> {
 }
 
 impl Bound<'_> {
-    /// The text with a value in each slot.
+    /// Returns the text with a value in each slot.
     fn fill(&mut self, text: &str, random: &mut Random) -> String {
         let mut out = String::new();
         let mut rest = text;
@@ -240,7 +240,7 @@ impl Bound<'_> {
     }
 }
 
-/// Sentences of a stock around a text, as an answer in paragraphs.
+/// Returns a text with sentences of a stock around it, as an answer in paragraphs.
 fn answer(stock: &Stock, name: &str, text: &str, random: &mut Random) -> String {
     let lines = |name: &str| stock.lines.get(name).unwrap_or_else(|| panic!("no lines `{name}`"));
     let mut of_topic = random.shuffled(lines(name).clone());
@@ -270,7 +270,7 @@ fn answer(stock: &Stock, name: &str, text: &str, random: &mut Random) -> String 
     paragraphs.join("\n\n")
 }
 
-/// Lines of a stock around a text, as the output of a tool.
+/// Returns a text with lines of a stock around it, as the output of a tool.
 fn output(stock: &Stock, name: &str, text: &str, random: &mut Random) -> String {
     let from = stock.lines.get(name).unwrap_or_else(|| panic!("no lines `{name}`"));
     let (low, high) = RESULT_LINES;
@@ -339,7 +339,7 @@ fn parts(who: &str, text: &str, calls: &mut usize, tool: &mut String) -> (&'stat
             let (name, input) = call.split_once(' ').unwrap_or_else(|| panic!("call: {text}"));
             *calls += 1;
             name.clone_into(tool);
-            // What was written as `\n` stands in a string here.
+            // A written `\n` became a line end, which a JSON string must have as an escape.
             let input: Value = serde_json::from_str(&input.replace('\n', "\\n"))
                 .unwrap_or_else(|error| panic!("{error}: {input}"));
             let call = json!({"type": "tool_call", "id": format!("call-{calls}"), "name": name,
@@ -358,7 +358,7 @@ fn parts(who: &str, text: &str, calls: &mut usize, tool: &mut String) -> (&'stat
     }
 }
 
-/// What a plain search would look at.
+/// Returns the text that a plain search would read.
 fn searchable(parts: &Value) -> String {
     let mut texts = Vec::new();
     for part in parts.as_array().unwrap() {

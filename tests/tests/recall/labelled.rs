@@ -1,9 +1,8 @@
-//! Labelled conversations of others, in the two forms in which such sets are published.
+//! Reads labelled conversations of others, in the formats of two published sets.
 //!
-//! In: a file in the form of LoCoMo (people who talk over months) or of LongMemEval (a user and an
-//! assistant, whose evidence is marked in the messages). Out: conversations with questions as
-//! [`crate::measure`] takes them. The sets themselves are no part of this project: their licences
-//! keep them where they are.
+//! In: a file in the format of LoCoMo (people who talk over months) or of LongMemEval (a user and
+//! an assistant, with the evidence marked in the messages). Out: conversations with questions for
+//! [`crate::measure`]. The sets are not in this repository, because their licences do not allow it.
 
 use std::path::Path;
 
@@ -29,10 +28,10 @@ const MONTHS: [&str; 12] = [
     "November",
     "December",
 ];
-/// Seconds between two messages of a session, of which only the beginning is known.
+/// Seconds between two messages of a session; only the time of its beginning is known.
 const MESSAGE_SECONDS: i64 = 30;
 
-/// Reads a file in either form.
+/// Reads a file in either format.
 pub(crate) fn read(file: &Path) -> Vec<Conversation> {
     let text = std::fs::read_to_string(file).unwrap_or_else(|why| panic!("{file:?}: {why}"));
     let samples: Vec<Value> = serde_json::from_str(&text).unwrap();
@@ -80,7 +79,7 @@ fn message(id: &str, at: i64, role: &'static str, speaker: Option<&str>, text: &
     }
 }
 
-/// Two people: sessions of turns, each with an id that questions name.
+/// Reads a conversation of two people: sessions of turns, each with an id that questions name.
 fn of_people(number: usize, sample: &Value) -> Conversation {
     let talk = &sample["conversation"];
     let mut messages = Vec::new();
@@ -118,8 +117,8 @@ fn of_people(number: usize, sample: &Value) -> Conversation {
     conversation(format!("talk-{number}"), "pair", messages, questions)
 }
 
-/// A user and an assistant: sessions of messages, some of which are marked as evidence of the one
-/// question.
+/// Reads a conversation of a user and an assistant: sessions of messages, some of which are marked
+/// as evidence for the only question.
 fn of_an_assistant(number: usize, sample: &Value) -> Conversation {
     let list = |key: &str| sample[key].as_array().unwrap();
     let (mut messages, mut evidence) = (Vec::new(), Vec::new());
@@ -153,7 +152,7 @@ fn of_an_assistant(number: usize, sample: &Value) -> Conversation {
     conversation(format!("help-{number}"), "assistant", messages, questions)
 }
 
-/// Seconds since 1970 of `1:56 pm on 8 May, 2023`.
+/// Parses a time like `1:56 pm on 8 May, 2023` to seconds since 1970.
 fn clock(text: &str) -> i64 {
     let parts: Vec<&str> = text.split([' ', ',', ':']).filter(|part| !part.is_empty()).collect();
     let [hour, minute, half, "on", day, month, year] = parts[..] else {
@@ -164,7 +163,7 @@ fn clock(text: &str) -> i64 {
     seconds(&format!("{year}-{month}-{day} {hour}:{minute}"))
 }
 
-/// Seconds since 1970 of `2023/05/20 (Sat) 02:21`.
+/// Parses a time like `2023/05/20 (Sat) 02:21` to seconds since 1970.
 fn day(text: &str) -> i64 {
     let (date, rest) = text.split_once(' ').unwrap();
     let time = rest.split_once(") ").map_or(rest, |(_, time)| time);

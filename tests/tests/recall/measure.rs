@@ -14,20 +14,21 @@ use crate::{
     world::{KINDS, Question, iso},
 };
 
-/// Hits that are looked at.
+/// Number of hits that count.
 const HITS: usize = 10;
-/// Bytes of one append.
+/// Largest number of bytes of one append.
 const BATCH_BYTES_MAX: usize = 400_000;
-/// Messages of one append.
+/// Largest number of messages of one append.
 const BATCH_MESSAGES_MAX: usize = 100;
 
-/// What plain BM25 finds of each kind within a conversation.
+/// Allowed recall of plain BM25 within a conversation, for each kind of question.
 const BASELINE: RangeInclusive<f64> = 0.25..=0.9;
 
-/// How much better than BM25 the engine is on average over the kinds of conversation.
+/// Smallest mean difference between the recall of the engine and that of BM25, over the kinds of
+/// conversation.
 const BETTER: f64 = 0.08;
 
-/// What was measured for one question.
+/// The measured values of one question.
 pub(crate) struct Measured {
     pub(crate) conversation: usize,
     pub(crate) question: usize,
@@ -35,11 +36,11 @@ pub(crate) struct Measured {
     pub(crate) half: String,
     pub(crate) question_kind: String,
     pub(crate) figures: Figures,
-    /// Evidence that the engine does not show within the conversation.
+    /// Ids of evidence that the engine does not show within the conversation.
     missed: Vec<String>,
 }
 
-/// One of the figures of a question.
+/// Selects one of the figures of a question.
 type Figure = fn(&Figures) -> f64;
 
 /// Recall of one question.
@@ -51,7 +52,7 @@ pub(crate) struct Figures {
     pub(crate) baseline_all: f64,
 }
 
-/// Where a message is: conversation and id.
+/// Conversation and id of a message.
 type Place = (String, String);
 
 fn store(conversations: &[Conversation]) -> Host {
@@ -75,7 +76,7 @@ fn store(conversations: &[Conversation]) -> Host {
     host
 }
 
-/// Bytes of the values and keys of search: manifests, segments with their blocks, columns.
+/// Returns the bytes of keys and values of the index: manifests, segments with blocks, columns.
 fn index_bytes(host: &Host) -> usize {
     let entries = host.store.entries();
     let of_search = |key: &str| {
@@ -87,7 +88,7 @@ fn index_bytes(host: &Host) -> usize {
     sizes.map(|(key, value)| key.len() + value.len()).sum()
 }
 
-/// What `lcm grep` shows for a question as it is typed.
+/// Returns the hits of `lcm grep` for a typed question.
 fn grep(host: &mut Host, conversation: &str, question: &str, now: i64, all: bool) -> Vec<Place> {
     let query = json!({"pattern": question, "mode": "full-text", "scope": "messages",
         "sort": "relevance", "limit": HITS, "all_conversations": all, "only": !all});
@@ -112,7 +113,7 @@ fn is_found(conversation: &str, id: &str, hits: &[Place]) -> bool {
     hits.iter().any(|(place, hit)| place == conversation && hit == id)
 }
 
-/// Asks every question.
+/// Searches for every question and measures the results.
 pub(crate) fn measure(conversations: &[Conversation]) -> Vec<Measured> {
     let mut host = store(conversations);
     let index = index_bytes(&host);
@@ -160,12 +161,12 @@ fn places(conversation: &Conversation) -> Vec<Place> {
     ids.map(|id| (conversation.world.name.clone(), id)).collect()
 }
 
-/// The mean of a figure.
+/// Returns the mean of a figure.
 pub(crate) fn mean(measured: &[&Measured], figure: fn(&Figures) -> f64) -> f64 {
     measured.iter().map(|one| figure(&one.figures)).sum::<f64>() / measured.len() as f64
 }
 
-/// Rows for each kind of conversation and question; each figure is engine / BM25.
+/// Returns a table with a row for each kind of conversation and question: engine / BM25.
 pub(crate) fn table(measured: &[Measured]) -> String {
     let mut out = String::from("recall at 10, each engine / BM25\n");
     let half = "   n      within         all";
@@ -196,7 +197,8 @@ pub(crate) fn table(measured: &[Measured]) -> String {
     out
 }
 
-/// Engine and BM25 over all questions, within the conversation and with all in one store.
+/// Returns the means of engine and BM25 over all questions: within the conversation, and with all
+/// conversations in one store.
 pub(crate) fn of_all(measured: &[Measured]) -> [(&'static str, [f64; 2]); 2] {
     let all: Vec<&Measured> = measured.iter().collect();
     let mean = |figure| mean(&all, figure);
@@ -206,7 +208,7 @@ pub(crate) fn of_all(measured: &[Measured]) -> [(&'static str, [f64; 2]); 2] {
     ]
 }
 
-/// Rows for each kind of question of a set that has no halves.
+/// Returns a table with a row for each kind of question, for a set that has no halves.
 pub(crate) fn table_of_others(measured: &[Measured]) -> String {
     let mut out = String::from("recall at 10, each engine / BM25: within, all in one store\n");
     let kinds: BTreeSet<&str> = measured.iter().map(|one| one.question_kind.as_str()).collect();
@@ -228,7 +230,7 @@ pub(crate) fn table_of_others(measured: &[Measured]) -> String {
     out
 }
 
-/// The halves that are looked at.
+/// Returns the halves that are printed and checked.
 pub(crate) fn halves() -> &'static [&'static str] {
     match std::env::var("LCM_RECALL_HALF").as_deref() {
         Ok("tune") => &["tune"],
@@ -236,8 +238,8 @@ pub(crate) fn halves() -> &'static [&'static str] {
     }
 }
 
-/// Kinds of conversation of a half on which the engine is worse than BM25, and by how little it is
-/// better on average over the kinds, if that is less than [`BETTER`].
+/// Returns the kinds of conversation of a half on which the engine is worse than BM25, and the mean
+/// difference over the kinds if it is less than [`BETTER`].
 pub(crate) fn worse(measured: &[Measured], half: &str) -> Vec<String> {
     let mut findings = Vec::new();
     let kinds: BTreeSet<&str> = measured.iter().map(|one| one.kind.as_str()).collect();
@@ -271,8 +273,8 @@ pub(crate) fn worse(measured: &[Measured], half: &str) -> Vec<String> {
     findings
 }
 
-/// Kinds of conversation and question on which plain BM25 finds nearly everything or nothing, so
-/// that they say little about a ranking.
+/// Returns the kinds of conversation and question for which plain BM25 finds nearly everything or
+/// nothing. Such kinds say little about a ranking.
 pub(crate) fn spread(measured: &[Measured]) -> Vec<String> {
     let mut findings = Vec::new();
     let cells: BTreeSet<(&str, &str)> =
@@ -280,7 +282,8 @@ pub(crate) fn spread(measured: &[Measured]) -> Vec<String> {
     for (kind, question_kind) in cells {
         let is_meant = |one: &&Measured| one.kind == kind && one.question_kind == question_kind;
         let meant: Vec<&Measured> = measured.iter().filter(is_meant).collect();
-        // Within its conversation: among all, lengths of other kinds decide more than words do.
+        // Only within the conversation: in the whole store the message lengths of other kinds
+        // have a larger effect than the words.
         let found = mean(&meant, |figures| figures.baseline_within);
         if !BASELINE.contains(&found) {
             findings.push(format!("{kind}, {question_kind}: BM25 finds {found:.2}"));
@@ -289,7 +292,7 @@ pub(crate) fn spread(measured: &[Measured]) -> Vec<String> {
     findings
 }
 
-/// What the engine does not find of the half that may be looked at.
+/// Returns the evidence of the half `tune` that the engine does not find.
 pub(crate) fn misses(conversations: &[Conversation], measured: &[Measured]) -> String {
     let mut out = String::new();
     let is_shown = |one: &&Measured| one.half == "tune" && !one.missed.is_empty();
@@ -302,7 +305,7 @@ pub(crate) fn misses(conversations: &[Conversation], measured: &[Measured]) -> S
     out
 }
 
-/// Writes each conversation as `NAME.jsonl`, ready to be ingested, and beside it its questions.
+/// Writes each conversation as `NAME.jsonl`, which `lcm ingest` reads, and its questions beside it.
 pub(crate) fn dump(conversations: &[Conversation], folder: &Path) {
     fs::create_dir_all(folder).unwrap();
     for Conversation { world, messages } in conversations {

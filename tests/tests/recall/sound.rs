@@ -1,7 +1,7 @@
-//! What makes the set a fair measure, checked mechanically: sizes, ids, evidence, answers.
+//! Checks that the set is a fair measure: sizes, ids, evidence, answers.
 //!
-//! In: composed conversations. Out: findings. What an answer is checked for depends on how it is
-//! written; the `README.md` of the set says how.
+//! In: composed conversations. Out: findings. The checks of an answer depend on its notation, which
+//! the `README.md` of the set defines.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,16 +11,16 @@ use crate::{
     world::{KINDS, Question, iso},
 };
 
-/// Messages of a conversation, at least.
+/// Smallest number of messages of a conversation.
 const MESSAGES_MIN: usize = 500;
-/// Questions of the whole set, and of each kind in a conversation, at least.
+/// Smallest number of questions of the whole set; `OF_A_KIND_MIN`: of each kind in a conversation.
 const QUESTIONS_MIN: usize = 400;
 const OF_A_KIND_MIN: usize = 12;
-/// Messages that one question may need.
+/// Largest number of messages that one question may need.
 const EVIDENCE_MAX: usize = 5;
-/// Tokens of an assistant's answer, at four characters each.
+/// Smallest and largest size of an assistant's answer, in tokens of four characters.
 const ANSWER_TOKENS: (usize, usize) = (300, 1_000);
-/// Words that mean nothing without a time of the question.
+/// Words that a question may use only if it has a time.
 const RELATIVE: [&str; 11] = [
     "yesterday",
     "today",
@@ -35,7 +35,7 @@ const RELATIVE: [&str; 11] = [
     "this morning",
 ];
 
-/// Findings about the set as a whole.
+/// Returns findings about the set as a whole.
 pub(crate) fn sizes(conversations: &[Conversation]) -> Vec<String> {
     let mut findings = Vec::new();
     for kind in ["people", "pair", "assistant", "agent"] {
@@ -53,7 +53,7 @@ pub(crate) fn sizes(conversations: &[Conversation]) -> Vec<String> {
     findings
 }
 
-/// Findings about the messages of a conversation.
+/// Returns findings about the messages of a conversation.
 pub(crate) fn messages(conversation: &Conversation) -> Vec<String> {
     let Conversation { world, messages } = conversation;
     let mut findings = Vec::new();
@@ -85,7 +85,7 @@ pub(crate) fn messages(conversation: &Conversation) -> Vec<String> {
     findings
 }
 
-/// Findings about the questions of a conversation.
+/// Returns findings about the questions of a conversation.
 pub(crate) fn questions(conversation: &Conversation) -> Vec<String> {
     let Conversation { world, messages } = conversation;
     let mut findings = Vec::new();
@@ -104,7 +104,7 @@ pub(crate) fn questions(conversation: &Conversation) -> Vec<String> {
     findings
 }
 
-/// Questions that are asked twice.
+/// Returns the questions that occur twice.
 pub(crate) fn distinct(conversations: &[Conversation]) -> Vec<String> {
     let mut seen = BTreeSet::new();
     let questions = conversations.iter().flat_map(|one| &one.world.questions);
@@ -148,7 +148,7 @@ fn one(question: &Question, messages: &[Message]) -> Vec<String> {
     findings
 }
 
-/// Whether the evidence supports the answer, and nothing else does.
+/// Returns findings if the evidence does not support the answer, or another message does.
 fn answer(question: &Question, evidence: &[&Message], messages: &[Message]) -> Vec<String> {
     let mut findings = Vec::new();
     let answer = question.answer.as_str();
@@ -184,7 +184,7 @@ fn answer(question: &Question, evidence: &[&Message], messages: &[Message]) -> V
     findings
 }
 
-/// Whether a text holds another one, not as a piece of a longer word or number.
+/// Returns whether a text contains another one, not as a piece of a longer word or number.
 fn holds(text: &str, part: &str) -> bool {
     let (text, part) = (text.to_lowercase(), part.to_lowercase());
     text.match_indices(&part).any(|(at, _)| {
@@ -195,7 +195,7 @@ fn holds(text: &str, part: &str) -> bool {
     })
 }
 
-/// Sizes of the conversations, a line for each.
+/// Returns the sizes of the conversations, one line for each.
 pub(crate) fn summary(conversations: &[Conversation]) -> String {
     let mut lines = Vec::new();
     for Conversation { world, messages } in conversations {

@@ -1,7 +1,7 @@
-//! What is written by hand: the scenes of a world, the stock around them, the questions.
+//! Reads the hand-written files: the scenes of a world, the stock around them, the questions.
 //!
 //! In: the folders below `tests/fixtures/recall`. Out: worlds. The format is described in the
-//! `README.md` there. Not here: how a conversation is composed of it.
+//! `README.md` there. Another module composes a conversation from a world.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -16,7 +16,7 @@ pub(crate) struct World {
     /// `tune` or `held-out`.
     pub(crate) half: String,
     pub(crate) seed: u64,
-    /// Messages that the conversation has at least.
+    /// Smallest number of messages of the conversation.
     pub(crate) messages_min: usize,
     pub(crate) scenes: Vec<Scene>,
     pub(crate) stock: Stock,
@@ -47,7 +47,7 @@ pub(crate) struct Line {
     pub(crate) text: String,
 }
 
-/// What the stretches between the scenes are composed of.
+/// The texts from which the parts between the scenes are composed.
 #[derive(Default)]
 pub(crate) struct Stock {
     /// Exchanges of several messages.
@@ -182,20 +182,20 @@ fn questions(text: &str, name: &str) -> Vec<Question> {
         .collect()
 }
 
-/// Seconds since 1970 of `2024-03-04 19:12`.
+/// Parses a time like `2024-03-04 19:12` to seconds since 1970.
 pub(crate) fn seconds(text: &str) -> i64 {
     let mut numbers = text
         .split(['-', ' ', ':'])
         .map(|part| part.parse::<i64>().unwrap_or_else(|_| panic!("`{text}` is no time")));
     let mut next = || numbers.next().unwrap();
     let (year, month, day, hour, minute) = (next(), next(), next(), next(), next());
-    // Years that begin in March, so that the day that is not always there is the last.
+    // Counts years from March, so that the leap day is the last day of a year.
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day - 1;
     ((days - 719_468) * 24 + hour) * 3600 + minute * 60
 }
 
-/// `2024-03-04T19:12:00.000Z` of seconds since 1970.
+/// Formats seconds since 1970 like `2024-03-04T19:12:00.000Z`.
 pub(crate) fn iso(at: i64) -> String {
     let (days, rest) = (at.div_euclid(86_400) + 719_468, at.rem_euclid(86_400));
     let era = days / 146_097;

@@ -8,26 +8,27 @@ use lcm_text::types::api::{
 
 use crate::bill::{BLOCK_TOKENS, Bill, TOKEN_BYTES};
 
-/// Variable with another configuration than the default one.
+/// Name of the environment variable with another configuration than the default one.
 pub(crate) const CONFIG: &str = "LCM_REPLAY_CONFIG";
-/// Tokens of a prompt.
+/// Budget of a prompt, in tokens.
 pub(crate) const BUDGET: u32 = 64_000;
-/// How long caches keep a prefix.
+/// Times for which the two caches keep a prefix, in milliseconds.
 const CACHES_MS: [u64; 2] = [5 * 60_000, 60 * 60_000];
-/// Between two prompts; every so many the person takes a break, and at times a long one.
+/// Milliseconds between two prompts. `BREAKS`: pairs of a number of turns and the milliseconds of a
+/// break of the person after so many turns.
 const PROMPT_MS: u64 = 20_000;
 const BREAKS: [(usize, u64); 2] = [(7, 10 * 60_000), (50, 3 * 60 * 60_000)];
 
-/// What makes the prompts.
+/// The ways to make the prompts.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Host {
-    /// The engine, compacting when it is due.
+    /// The engine, which compacts when this is due.
     Engine,
-    /// The engine, compacting after every turn.
+    /// The engine, which compacts after every turn.
     Eager,
     /// The newest messages that fit.
     Window,
-    /// Everything that was said.
+    /// All messages.
     History,
 }
 
@@ -47,28 +48,29 @@ impl Host {
 pub(crate) const HEADING: &str = "\
 host                    tokens sent  in the prompt before  at most  passes  bill, part of lcm's: 5 min   1 h";
 
-/// What a life came to.
+/// The counts of one replayed conversation.
 pub(crate) struct Life {
     pub(crate) host: Host,
     pub(crate) turns: usize,
     pub(crate) passes: u64,
     prompts: u64,
     now: u64,
-    /// Milliseconds since the last prompt, beside what every prompt takes.
+    /// Milliseconds of breaks since the last prompt, without [`PROMPT_MS`].
     waited: u64,
-    /// Where the provider keeps every prefix: read is what is in the prompt before.
+    /// Bill of a provider that keeps every prefix: the part in the prompt before is read.
     bill: Bill,
     /// Tokens that would be in the prompt before if nothing in it ever changed.
     ceiling: u64,
     before_bytes: usize,
-    /// Of them those that each cache still had.
+    /// Tokens of the prompts that each cache still had.
     read: [u64; 2],
-    /// The turn with the most tokens that are not in the prompt before: turn, tokens, of.
+    /// The turn with the most tokens that are not in the prompt before: turn, these tokens, and all
+    /// tokens of the prompt.
     worst: (usize, u64, u64),
 }
 
 impl Life {
-    /// Leads so many turns of a conversation.
+    /// Makes `turns` turns of a conversation.
     pub(crate) fn lead(host: Host, messages: &[String], turns: usize) -> Self {
         let mut life = Self {
             host,
@@ -138,7 +140,7 @@ impl Life {
         for (read, kept) in self.read.iter_mut().zip(CACHES_MS) {
             *read += if waited <= kept { stable } else { 0 };
         }
-        // The first prompt has none before it.
+        // No prompt is before the first one.
         if self.prompts > 0 && sent - stable > self.worst.1 {
             self.worst = (self.turns, sent - stable, sent);
         }
@@ -169,13 +171,14 @@ impl Life {
         });
     }
 
-    /// What was in the beginning of the prompt before, in thousandths of all that was sent.
+    /// Returns the share of sent tokens that were in the beginning of the prompt before, in
+    /// thousandths.
     pub(crate) fn stable_permille(&self) -> u64 {
         self.bill.read * 1_000 / self.bill.sent
     }
 
-    /// The bill with one of the caches, in hundredths of input tokens: a written one costs 1.25,
-    /// one that is read 0.1.
+    /// Returns the bill with one of the caches, in hundredths of the price of an input token: a
+    /// token written to the cache costs 1.25, a token read from it 0.1.
     pub(crate) fn bill(&self, cache: usize) -> u64 {
         self.bill.total_of(self.read[cache])
     }
@@ -200,7 +203,7 @@ impl Life {
     }
 }
 
-/// How many bytes the first thousand messages have in the one dialect for each in the other.
+/// Returns the bytes of the first thousand messages in `anthropic`, divided by those in `lcm`.
 pub(crate) fn anthropic_to_lcm(messages: &[String]) -> f64 {
     let (mut engine, mut store) = (Engine::new(), ModelStore::new());
     let options = AppendOptions { append_mode: AppendMode::New, ..AppendOptions::default() };
@@ -217,7 +220,7 @@ pub(crate) fn anthropic_to_lcm(messages: &[String]) -> f64 {
     bytes(Dialect::Anthropic) / bytes(Dialect::Lcm)
 }
 
-/// The role of a message, which is its first key in some and not in others.
+/// Returns the role of a message; the key may be at any place of the JSON.
 fn role(message: &str) -> String {
     let message: serde_json::Value = serde_json::from_str(message).unwrap();
     message["role"].as_str().unwrap().to_owned()
@@ -228,7 +231,7 @@ fn array(messages: &[&String]) -> String {
     format!("[{}]", list.join(","))
 }
 
-/// The newest messages that fit.
+/// Returns the newest messages that fit, as a JSON array.
 fn window(messages: &[&String]) -> String {
     let mut left = BUDGET as usize * TOKEN_BYTES;
     let fits = |message: &&&String| {

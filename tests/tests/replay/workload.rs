@@ -1,15 +1,15 @@
-//! What is said in a replay.
+//! The conversations of the replay.
 
 use std::{fs, path::Path};
 
 use lcm_testing::simulation::random::Random;
 use serde_json::json;
 
-/// Requests of the generated agent.
+/// Number of requests to the generated agent.
 const REQUESTS: usize = crate::TURNS;
 
-/// Tokens of a tool's result, in the middle: of the workload that engines are measured with, and of
-/// an agent that reads whole files.
+/// Median tokens of a tool's result: as in the workload of `lcm-bench`; `LONG_RESULT_TOKENS`: of an
+/// agent that reads whole files.
 const RESULT_TOKENS: u64 = 150;
 const LONG_RESULT_TOKENS: u64 = 700;
 
@@ -18,16 +18,16 @@ pub(crate) struct Workload {
     pub(crate) name: &'static str,
     /// Messages in the dialect `lcm`.
     pub(crate) messages: Vec<String>,
-    /// What of all prompts has to be in the beginning of the one before, in thousandths.
+    /// Smallest share of prompt tokens in the beginning of the prompt before, in thousandths.
     pub(crate) stable_permille_min: u64,
 }
 
-/// All of them.
+/// Returns all conversations.
 pub(crate) fn all() -> Vec<Workload> {
     let of = |name, messages, stable_permille_min| Workload { name, messages, stable_permille_min };
     let mut out = vec![
         of("an agent with tools", agent(), 970),
-        // No tail and no threshold that was tried brings it to .97, see `docs/assembly.md`.
+        // No tried tail or threshold gives a share of .97, see `docs/assembly.md`.
         of("an agent whose tools return 700 tokens", agent_of(LONG_RESULT_TOKENS), 920),
     ];
     if let Some(folder) = std::env::var_os("LCM_DATA") {
@@ -38,14 +38,13 @@ pub(crate) fn all() -> Vec<Workload> {
     out
 }
 
-/// Requests of a person, half of them with one to four rounds of calls, and an answer: sizes and
-/// shares are those of the workload that engines are measured with (`lcm-bench`), some 130 tokens a
-/// message.
+/// Returns requests of a person, each with an answer, and half of them with one to four rounds of
+/// calls. Sizes and shares are as in the workload of `lcm-bench`, about 130 tokens a message.
 pub(crate) fn agent() -> Vec<String> {
     agent_of(RESULT_TOKENS)
 }
 
-/// The same with results of so many tokens.
+/// As [`agent`], with results of a median of `result_tokens` tokens.
 fn agent_of(result_tokens: u64) -> Vec<String> {
     let mut random = Random::new(64);
     let mut out = vec![json!({"role": "system", "content": words(&mut random, 200)}).to_string()];
@@ -77,8 +76,8 @@ fn agent_of(result_tokens: u64) -> Vec<String> {
     out
 }
 
-/// A text of so many tokens in the middle: half of them have less, and one in eight twice as many
-/// and more.
+/// Returns a text with a median of `tokens` tokens: half of the texts are shorter, and one in eight
+/// has at least twice as many.
 fn sized(random: &mut Random, tokens: u64) -> String {
     let doublings = [[-2, -1], [-1, 0], [0, 1], [0, 1], [-1, 0], [0, 1], [-1, 0], [1, 2]];
     let [from, to] = *random.pick(&doublings);

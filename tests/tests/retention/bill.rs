@@ -1,4 +1,4 @@
-//! What prompts cost where a provider keeps exact prefixes.
+//! The costs of prompts with a provider that keeps exact prefixes.
 
 /// Bytes that stand for one token here: only ratios are printed.
 pub(crate) const TOKEN_BYTES: usize = 4;
@@ -11,24 +11,24 @@ pub(crate) struct Bill {
     before: String,
     /// Tokens of all prompts.
     pub(crate) sent: u64,
-    /// Of them those that were in the cache.
+    /// Tokens of all prompts that were in the cache.
     pub(crate) read: u64,
-    /// Tokens that summaries took, an output token as five.
+    /// Tokens of the requests for summaries; an output token counts as five.
     pub(crate) summaries: u64,
 }
 
 impl Bill {
-    /// A bill of nothing, with the same in the cache.
+    /// Returns an empty bill with the same prompt in the cache.
     pub(crate) fn of_its_own(&self) -> Self {
         Self { before: self.before.clone(), ..Self::default() }
     }
 
-    /// What the cache keeps is gone.
+    /// Empties the cache.
     pub(crate) fn forget(&mut self) {
         self.before.clear();
     }
 
-    /// A prompt that is sent within the life of the cache.
+    /// Adds a prompt that is sent while the cache is valid.
     pub(crate) fn turn(&mut self, prompt: &str) {
         let equal = equal_bytes(self.before.as_bytes(), prompt.as_bytes());
         let blocks = equal / TOKEN_BYTES / BLOCK_TOKENS;
@@ -41,18 +41,19 @@ impl Bill {
         self.summaries += u64::from(input_tokens) + 5 * u64::from(output_tokens);
     }
 
-    /// In hundredths of input tokens: a written one costs 1.25, one that is read 0.1.
+    /// Returns the costs in hundredths of the price of an input token: a token written to the cache
+    /// costs 1.25, a token read from it 0.1.
     pub(crate) fn total(&self) -> u64 {
         self.total_of(self.read)
     }
 
-    /// The same when so many were in the cache.
+    /// Returns the costs if `read` tokens were in the cache.
     pub(crate) fn total_of(&self, read: u64) -> u64 {
         (self.sent - read) * 125 + read * 10 + self.summaries * 100
     }
 }
 
-/// Bytes at the beginning of both.
+/// Returns the length of the common beginning, in bytes.
 fn equal_bytes(a: &[u8], b: &[u8]) -> usize {
     const STEP: usize = 4_096;
     let steps = a.chunks_exact(STEP).zip(b.chunks_exact(STEP));

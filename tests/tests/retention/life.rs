@@ -1,4 +1,4 @@
-//! One conversation, lived turn by turn.
+//! One conversation, turn by turn.
 
 use std::collections::BTreeMap;
 
@@ -10,45 +10,46 @@ use lcm_text::types::api::{
 
 use crate::{bill::Bill, facts};
 
-/// Tokens of the context of every turn.
+/// Budget of the context of every turn, in tokens.
 pub(crate) const BUDGET: u32 = 16_000;
-/// Windows of each set.
+/// Number of windows (parts of [`crate::sets::TURNS`] turns) of each set.
 pub(crate) const WINDOWS: usize = 12;
-/// Identifiers that are asked for at each point.
+/// Largest number of identifiers that are searched for at each point.
 const ASKED_MAX: usize = 40;
-/// Turns after which it is counted.
+/// Numbers of turns after which the test counts.
 pub(crate) const POINTS: [usize; 4] = [10, 30, 50, 100];
 
-/// How a host compacts.
+/// The way in which a host compacts.
 #[derive(Clone, Copy)]
 pub(crate) struct Policy {
     pub(crate) name: &'static str,
     config: &'static str,
-    /// Leaves are made until the context has so many tokens; `None`: of all outside the tail.
+    /// Leaves are made until the context has at most so many tokens; `None`: leaves are made of
+    /// all messages outside the fresh tail.
     target: Option<u32>,
-    /// Completions asked for at the same time.
+    /// Number of completions requested at the same time.
     parallel: u32,
 }
 
-/// A quarter of a chunk of 6,000 tokens, which is what this budget has.
+/// Leaves of a quarter of a chunk, which has 6,000 tokens with this budget.
 const QUARTER: &str = r#"{"leaf_tokens_target":1500}"#;
 /// Tokens from which compaction is due.
 const THRESHOLD: u32 = 12_000;
 
-/// What a host has that configures nothing.
+/// The policy without any configuration.
 pub(crate) const DEFAULT: Policy =
     Policy { name: "default", config: "{}", target: None, parallel: 1 };
 /// The default with leaves of a quarter of the chunk.
 pub(crate) const QUARTERS: Policy =
     Policy { name: "leaves of a quarter", config: QUARTER, target: None, parallel: 1 };
-/// What else is compared.
+/// Further policies for comparison.
 pub(crate) const OTHERS: [Policy; 3] = [
     Policy { name: "stops at the threshold", target: Some(THRESHOLD), ..DEFAULT },
     Policy { name: "stops at three quarters of it", target: Some(THRESHOLD / 4 * 3), ..DEFAULT },
     Policy { name: "four at a time", parallel: 4, ..DEFAULT },
 ];
 
-/// What was counted after some turns.
+/// The counts after some turns.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Point {
     pub(crate) raw_tokens: u64,
@@ -57,12 +58,12 @@ pub(crate) struct Point {
     pub(crate) kept: u64,
     pub(crate) equal_window: u64,
     pub(crate) full_window: u64,
-    /// Of those that were asked for.
+    /// Number of identifiers that an agent finds, of those that were searched for.
     pub(crate) reached: u64,
     pub(crate) asked: u64,
 }
 
-/// A whole life.
+/// The counts and the bill of a whole window.
 pub(crate) struct Life {
     pub(crate) points: Vec<Point>,
     pub(crate) bill: Bill,
@@ -75,7 +76,7 @@ struct Message {
     tokens: u64,
 }
 
-/// Lives one window.
+/// Makes the turns of one window.
 pub(crate) fn lead(turns: &[Vec<String>], policy: &Policy) -> Life {
     let mut engine = Engine::new();
     engine.configure(policy.config).unwrap();
@@ -136,8 +137,8 @@ fn compact(
     });
 }
 
-/// Whether an agent finds an identifier by its name in two calls: what a search shows has it, or
-/// what it leads to when it is described.
+/// Returns whether an agent finds an identifier by its name in two calls: a search shows it, or the
+/// description of a hit does.
 fn is_reached(engine: &mut Engine, store: &mut ModelStore, fact: &str, now: u64) -> bool {
     let query = serde_json::json!({"pattern": fact, "mode": "full-text", "scope": "both"});
     store.begin_call();
@@ -157,7 +158,7 @@ fn is_reached(engine: &mut Engine, store: &mut ModelStore, fact: &str, now: u64)
     })
 }
 
-/// What is kept, and the rare identifiers.
+/// Returns the counts of kept identifiers, and the rare identifiers.
 fn count<'a>(said: &'a [Message], context: &str, context_tokens: u64) -> (Point, Vec<&'a str>) {
     let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
     for message in said {
@@ -189,7 +190,7 @@ fn count<'a>(said: &'a [Message], context: &str, context_tokens: u64) -> (Point,
     (point, rare)
 }
 
-/// The newest messages of at most so many tokens.
+/// Returns the newest messages of at most `tokens_max` tokens.
 fn newest(said: &[Message], tokens_max: u64) -> &[Message] {
     let mut tokens = 0;
     let mut from = said.len();
@@ -200,7 +201,7 @@ fn newest(said: &[Message], tokens_max: u64) -> &[Message] {
     &said[from..]
 }
 
-/// Every text in a message, as its reader sees it.
+/// Returns all texts in the JSON, decoded.
 fn texts(json: &str) -> String {
     fn walk(value: &serde_json::Value, out: &mut Vec<String>) {
         match value {

@@ -5,10 +5,10 @@ use std::{fs, path::Path};
 /// Turns of one window.
 pub(crate) const TURNS: usize = 100;
 
-/// Conversations of one kind, in a row.
+/// Conversations of one kind, joined to one.
 pub(crate) struct Set {
     pub(crate) name: String,
-    /// Each a user's message and everything that follows it before the next.
+    /// Each turn is a user's message and all messages before the next user's message.
     turns: Vec<Vec<String>>,
 }
 
@@ -29,12 +29,12 @@ impl Set {
         Self { name: name.to_owned(), turns }
     }
 
-    /// All turns, from the beginning again where there are fewer than wanted.
+    /// Returns `wanted` turns; begins again from the first if there are fewer.
     pub(crate) fn turns(&self, wanted: usize) -> Vec<&[String]> {
         self.turns.iter().map(Vec::as_slice).cycle().take(wanted).collect()
     }
 
-    /// So many windows at equal distances, or as many as there are room for.
+    /// Returns `count` windows at equal distances, or fewer if there are too few turns.
     pub(crate) fn windows(&self, count: usize) -> Vec<&[Vec<String>]> {
         let last = self.turns.len().saturating_sub(TURNS);
         let step = (last / (count - 1).max(1)).max(1);
@@ -48,7 +48,7 @@ fn role(message: &str) -> String {
     message["role"].as_str().unwrap().to_owned()
 }
 
-/// A message as a host hands it over that leaves identity to the engine: without id.
+/// Returns a message without its id, as from a host whose messages have no ids.
 fn plain(message: &str) -> String {
     let mut message: serde_json::Value = serde_json::from_str(message).unwrap();
     let object = message.as_object_mut().unwrap();
@@ -56,7 +56,7 @@ fn plain(message: &str) -> String {
     message.to_string()
 }
 
-/// The sets of a folder of real conversations.
+/// Returns the sets of a folder of real conversations.
 pub(crate) fn real(folder: &Path) -> Vec<Set> {
     let read = |name: &str, file: &str| {
         let path = folder.join(file);
@@ -69,10 +69,10 @@ pub(crate) fn real(folder: &Path) -> Vec<Set> {
     ]
 }
 
-/// The transcripts that are made here.
+/// Returns the sets of generated transcripts.
 pub(crate) fn generated() -> Vec<Set> {
     let of =
         |set: &crate::generated::Generated| Set::of(set.name, (set.make)().into_iter().flatten());
-    // Those of Chinese chat have no identifiers.
+    // The Chinese transcripts have no identifiers.
     crate::generated::SETS.iter().filter(|set| set.name != "chinese").map(of).collect()
 }

@@ -1,24 +1,24 @@
-//! The table, and what it must show.
+//! The printed table, and the assertions about its rows.
 
 use crate::life::{Life, POINTS, Point};
 
 pub(crate) const HEADING: &str = "\
 set      turns     raw  context  ratio  saved | rare identifiers: kept  equal   full  reached";
 
-/// Shares of a set after so many turns, means over its windows.
+/// Kept shares of a set after `turns` turns: means over its windows.
 pub(crate) struct Row {
     pub(crate) turns: usize,
     raw: f64,
     context: f64,
     pub(crate) kept: f64,
-    /// In the newest messages of as many tokens.
+    /// Share in the newest messages with as many tokens as the context.
     pub(crate) equal: f64,
-    /// In the newest messages that fill the budget.
+    /// Share in the newest messages that fill the budget.
     pub(crate) full: f64,
     pub(crate) reached: f64,
 }
 
-/// One row for each point that the windows reach.
+/// Returns one row for each point that the windows reach.
 pub(crate) fn rows(lives: &[Life]) -> Vec<Row> {
     let points = |index: usize| -> Vec<Point> {
         lives.iter().filter_map(|life| life.points.get(index).copied()).collect()
@@ -28,7 +28,7 @@ pub(crate) fn rows(lives: &[Life]) -> Vec<Row> {
         let mean = |figure: &dyn Fn(&Point) -> f64| {
             points.iter().map(figure).sum::<f64>() / points.len() as f64
         };
-        // Where nothing is rare, nothing is lost.
+        // If there are no rare identifiers, none is lost.
         let share = |a: u64, b: u64| if b == 0 { 1.0 } else { a as f64 / b as f64 };
         Row {
             turns: *turns,

@@ -1,4 +1,4 @@
-//! An expression that is looked for in several answers: together they are what one scan finds.
+//! A search for an expression over several answers: together they have the hits of one scan.
 
 use std::collections::BTreeSet;
 
@@ -18,31 +18,31 @@ const BUDGET: u64 = 1_000_000;
 /// A hit: its conversation and its id.
 type Hit = (String, String);
 
-/// How the messages of a history look, and what is looked for in them.
+/// The texts of the messages of a history, and the expression to search for.
 #[derive(Clone, Copy)]
 struct Kind {
     pattern: &'static str,
-    /// Characters that a message begins with: where they are no ASCII, only a simulation of the
-    /// expression reads them.
+    /// First characters of a message. If they are not ASCII, only the slow simulation of the
+    /// expression can read the message.
     begins: &'static str,
     filler: usize,
     count: usize,
 }
 
-/// Of both one query looks through a part only.
+/// Two kinds of histories; one query can search only a part of each.
 const KINDS: [Kind; 2] = [
     Kind { pattern: r"needle \d+", begins: "", filler: 1_700, count: 500 },
     Kind { pattern: r"\bneedle\b[a-z 0-9]{0,70}", begins: "\u{e9} ", filler: 3, count: 1_400 },
 ];
 
-/// What the histories have in common: conversations, of which the first two are a family.
+/// The conversations of each history; the first two are a family.
 const CONVERSATIONS: [&str; 3] = ["a", "b", "c"];
 
 struct World {
     host: Host,
     numbers: Numbers,
     kind: Kind,
-    /// Messages that were said so far.
+    /// Number of messages so far.
     said: usize,
     /// All messages that match.
     matching: BTreeSet<Hit>,
@@ -54,7 +54,7 @@ impl World {
         Self { host, numbers: Numbers(seed), kind, said: 0, matching: BTreeSet::new() }
     }
 
-    /// Appends messages whose times ascend, descend, are equal, or are any.
+    /// Appends messages whose times ascend, descend, are equal, or are random.
     fn append(&mut self, conversation: &str, count: usize) {
         let order = self.numbers.below(4);
         let mut seq = self.messages(conversation);
@@ -96,7 +96,7 @@ impl World {
         self.host.told("admin.status", &args).map_or(0, |status| status.number("messages"))
     }
 
-    /// Compacts a conversation, by a model whose every other summary has a match.
+    /// Compacts a conversation with a scripted model; every second summary has a match.
     fn compact(&mut self, conversation: &str) {
         let script = r#"[{"text":"\u00e9 a needle 7 in hay","purpose":"leaf","times":1},
             {"text":"nothing but hay","purpose":"leaf","times":1},
@@ -107,7 +107,7 @@ impl World {
         let _ = drive(&mut self.host, &Json::of(&args.to_string()), Answers::Scripted).unwrap();
     }
 
-    /// All that match now, of these conversations.
+    /// Returns all current matches of these conversations.
     fn expected(&mut self, conversations: &[&str], scope: &str) -> BTreeSet<Hit> {
         let mut expected = BTreeSet::new();
         let is_of = |hit: &&Hit| conversations.contains(&hit.0.as_str());
@@ -144,7 +144,8 @@ impl World {
         serde_json::from_str(answer.as_str().unwrap()).unwrap()
     }
 
-    /// The hits of an answer and of all that go on from it; before each further one `meanwhile`.
+    /// Returns the hits of a query and of all its continuations; calls `meanwhile` before each
+    /// continuation.
     fn pages(
         &mut self,
         mut query: Value,
@@ -177,7 +178,7 @@ impl World {
     }
 }
 
-/// The members of a query that say what is searched, and which conversations that are.
+/// Members of a query that choose the searched conversations, with these conversations.
 const SEARCHED: [(&str, &[&str]); 3] = [
     (r#"{"only":true}"#, &["a"]),
     ("{}", &["a", "b"]),
@@ -193,8 +194,8 @@ fn query(kind: Kind, searched: &str, scope: &str, limit: usize) -> Value {
     query
 }
 
-/// Goal: a search that goes on finds what one scan finds, each hit once, and ends. Method:
-/// histories with times in any order, of which one query looks through a part only.
+/// Goal: a search with continuations finds the same as one scan, each hit once, and ends. Method:
+/// histories with times in any order; one query can search only a part of each.
 #[test]
 fn answers_that_go_on_are_together_what_one_scan_finds() {
     for (kind, seed) in KINDS.into_iter().zip(1..) {
@@ -218,8 +219,9 @@ fn answers_that_go_on_are_together_what_one_scan_finds() {
     }
 }
 
-/// Goal: what is said and summarised between two answers changes nothing of what was there before.
-/// Method: as above, with appends to all conversations and compaction before each further answer.
+/// Goal: messages and summaries that are added between two answers do not change the hits among the
+/// earlier ones. Method: as above, with appends to all conversations and compaction before each
+/// continuation.
 #[test]
 fn a_search_goes_on_while_conversations_grow() {
     for (kind, seed) in KINDS.into_iter().zip(11..) {
@@ -247,8 +249,8 @@ fn a_search_goes_on_while_conversations_grow() {
     }
 }
 
-/// Goal: with a grant, too, and what it leaves out at its end is where the next one goes on.
-/// Method: grants that cover all of it, one after the other, each of which reads a part.
+/// Goal: a search with a grant continues, too; the next grant continues where the last one was
+/// spent. Method: several grants that cover everything; each can read a part.
 #[test]
 fn a_search_goes_on_with_another_grant() {
     let kind = KINDS[1];
@@ -276,8 +278,8 @@ fn a_search_goes_on_with_another_grant() {
     assert_eq!(found, expected);
 }
 
-/// Goal: a model that goes on as it is told is shown each match once, though an answer has fewer
-/// lines than the search behind it has matches. Method: the tool, called with what it names.
+/// Goal: a model that makes the calls that answers name sees each match once, even if an answer has
+/// fewer lines than its search has matches. Method: calls of the tool with the named arguments.
 #[test]
 fn a_model_that_goes_on_as_it_is_told_sees_each_match_once() {
     let kind = KINDS[1];
@@ -316,9 +318,9 @@ fn a_model_that_goes_on_as_it_is_told_sees_each_match_once() {
     }
 }
 
-/// Goal: a grant for some summaries goes through what they stand for and nothing else. Method: a
-/// conversation of which one query looks through a part, and a grant for its first leaves, of which
-/// one query looks through all.
+/// Goal: a search with a grant for some summaries reads only the messages below these summaries.
+/// Method: a conversation of which one query searches a part, and a grant for its first leaves,
+/// which one query searches completely.
 #[test]
 fn a_grant_for_summaries_looks_through_nothing_else() {
     let kind = KINDS[1];
@@ -349,7 +351,8 @@ fn refusal(world: &mut World, query: &Value) -> (String, String) {
     (format!("{:?}", error.code), error.message.clone())
 }
 
-/// Goal: where to go on is taken as it was told, and what is none is said. Method: one of each.
+/// Goal: a cursor works as the answer gave it, and an error names what is wrong with another one.
+/// Method: one example of each error.
 #[test]
 fn where_to_go_on_must_be_of_the_search() {
     let kind = KINDS[1];
@@ -378,7 +381,7 @@ fn where_to_go_on_must_be_of_the_search() {
         (start(id, r#"{"start_byte":1}"#), "InvalidInput"),
         (start(id, r#"{"mode":"full-text"}"#), "InvalidInput"),
         (start(id, r#"{"scope":"files"}"#), "InvalidInput"),
-        // Of another query, whose entries the cursor did not count.
+        // Cursors of other queries, which search other entries.
         (start(id, r#"{"scope":"both"}"#), "InvalidInput"),
         (start(id, r#"{"pattern":"needle"}"#), "InvalidInput"),
         (start(id, r#"{"since":"2001-01-01"}"#), "InvalidInput"),
@@ -395,15 +398,16 @@ fn where_to_go_on_must_be_of_the_search() {
             "{message}"
         );
     }
-    // The number of matches and their neighbours move nothing.
+    // The bound on matches and the number of neighbours may change.
     world.grep(&start(id, r#"{"limit":3,"neighbours":1}"#), None);
     let args = json!({"conversation": "c", "query_json": start(id, "{}")}).to_string();
     let error = world.host.ask("recall.grep", &Json::parse(&args).unwrap()).unwrap_err();
     assert_eq!(format!("{:?}", error.code), "InvalidInput");
 }
 
-/// Goal: an expression that takes too many steps for the newest messages is the same error in every
-/// scope that has messages. Method: one whose simulation is in hundreds of places at once.
+/// Goal: an expression that needs too many steps for the newest messages gives the same error in
+/// every scope with messages. Method: an expression with hundreds of states at once in its
+/// simulation.
 #[test]
 fn an_expression_that_is_too_costly_is_an_error_in_every_scope() {
     let mut world = World::new(KINDS[1], 3);

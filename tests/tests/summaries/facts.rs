@@ -1,17 +1,17 @@
-//! What a reader could ask for by name, found without the engine's own idea of it.
+//! Finds the facts that a reader could ask for by name, with rules that do not use the engine.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use lcm_text::base::tokens::is_cjk;
 
-/// Longer runs of letters are noise.
+/// Largest length of a fact; longer runs of letters are noise.
 const FACT_BYTES_MAX: usize = 80;
-/// Shorter error lines say nothing.
+/// Smallest length of an error line; shorter lines do not tell what went wrong.
 const ERROR_BYTES_MIN: usize = 15;
-/// Characters before and after the word that makes a line an error, which must be kept with it.
+/// Number of characters before and after the error word that a summary must keep.
 const WINDOW: usize = 15;
 
-/// What makes a line an error.
+/// Words that make a line an error line.
 const ERRORS: [&str; 11] = [
     "Error: ",
     "Exception: ",
@@ -26,7 +26,7 @@ const ERRORS: [&str; 11] = [
     "Traceback",
 ];
 
-/// The facts of one message; with `pairs`, neighbouring ideographs are facts, too.
+/// Returns the facts of one message; with `pairs`, neighbouring ideographs are facts, too.
 pub(crate) fn of(text: &str, pairs: bool) -> BTreeSet<&str> {
     let mut found = BTreeSet::new();
     for line in text.lines() {
@@ -47,7 +47,7 @@ pub(crate) fn of(text: &str, pairs: bool) -> BTreeSet<&str> {
     found
 }
 
-/// The facts that occur in exactly one of these messages.
+/// Returns the facts that occur in exactly one of these messages.
 pub(crate) fn rare<'a>(messages: &[&'a str], pairs: bool) -> Vec<&'a str> {
     let mut counts: BTreeMap<&str, u32> = BTreeMap::new();
     for fact in messages.iter().flat_map(|text| of(text, pairs)) {
@@ -56,7 +56,7 @@ pub(crate) fn rare<'a>(messages: &[&'a str], pairs: bool) -> Vec<&'a str> {
     counts.into_iter().filter(|(_, count)| *count == 1).map(|(fact, _)| fact).collect()
 }
 
-/// Whether a text holds a fact, not as a part of a longer word.
+/// Returns whether a text contains a fact, not as a part of a longer word.
 pub(crate) fn holds(text: &str, fact: &str) -> bool {
     text.match_indices(fact).any(|(at, _)| {
         let ideographs = fact.starts_with(is_cjk);
@@ -65,7 +65,8 @@ pub(crate) fn holds(text: &str, fact: &str) -> bool {
     })
 }
 
-/// Of each distinct error line (digits do not count), what must be kept to tell what went wrong.
+/// Returns, for each distinct error line, the piece that a summary must keep to tell what went
+/// wrong. Lines that differ only in digits are equal.
 pub(crate) fn error_windows(text: &str) -> Vec<&str> {
     let mut seen = BTreeSet::new();
     let mut windows = Vec::new();
@@ -92,7 +93,7 @@ fn is_inner(c: char) -> bool {
     is_core(c) || "./:@\\-".contains(c)
 }
 
-/// A line without the number that a listing puts before it.
+/// Returns a line without the line number at its beginning.
 fn without_number(line: &str) -> &str {
     let digits = line.trim_start().trim_start_matches(|c: char| c.is_ascii_digit());
     let count = line.trim_start().len() - digits.len();
@@ -115,8 +116,8 @@ fn is_fact(word: &str, before: &str) -> bool {
     word.len() >= 3 && word.starts_with(|c: char| c.is_ascii_uppercase()) && !opens
 }
 
-/// Whether a fact is one by its letters alone: a path, or letters with digits, capitals, dots or
-/// lines inside.
+/// Returns whether the characters of a word make it an identifier: a path, or letters with digits,
+/// underscores, `@`, or with capitals or dots inside.
 pub(crate) fn is_identifier(word: &str) -> bool {
     let digits = word.chars().filter(char::is_ascii_digit).count();
     let letters = word.chars().filter(char::is_ascii_alphabetic).count();
@@ -132,7 +133,7 @@ pub(crate) fn is_identifier(word: &str) -> bool {
         && (digits > 0 || word.contains(['_', '@']) || path || inner || dotted)
 }
 
-/// Neighbouring ideographs.
+/// Returns the pairs of neighbouring ideographs of a line.
 fn ideographs(line: &str) -> impl Iterator<Item = &str> {
     let is = |c: char| ('\u{4e00}'..='\u{9fff}').contains(&c);
     let pairs = line.char_indices().zip(line.char_indices().skip(1));

@@ -1,6 +1,6 @@
-//! Transcripts made here, so that the floors are asserted on machines without any data.
+//! Generated transcripts, so that the smallest shares are also asserted without real data.
 
-/// Least shares, in percent.
+/// Smallest kept shares, in percent.
 #[derive(Clone, Copy)]
 pub(crate) struct Floors {
     pub(crate) facts: u32,
@@ -14,7 +14,7 @@ pub(crate) struct Generated {
     pub(crate) floors: Floors,
 }
 
-/// One of each kind that the rules of the summariser tell apart.
+/// One set for each kind of text for which the summariser has its own rules.
 pub(crate) const SETS: [Generated; 3] = [
     Generated { name: "desk", make: desk, floors: Floors { facts: 76, errors: 60 } },
     Generated { name: "coding", make: coding, floors: Floors { facts: 95, errors: 60 } },
@@ -41,7 +41,7 @@ impl Random {
         (0..count).map(|_| self.pick(list)).collect::<Vec<_>>().join(" ")
     }
 
-    /// So many ideographs and a full stop.
+    /// Returns `count` ideographs and a full stop.
     fn sentence(&mut self, count: usize) -> String {
         let mut ideograph = || char::from_u32(0x4e00 + u32::try_from(self.below(4000)).unwrap());
         (0..count).map(|_| ideograph().unwrap()).chain(['\u{3002}']).collect()
@@ -77,7 +77,7 @@ const PLAIN: [&str; 28] = [
     "until", "they", "answer", "about", "costs", "again",
 ];
 
-/// A service desk: short requests, records in JSON, answers with courtesies around them.
+/// Makes transcripts of a service desk: short requests, records in JSON, polite answers.
 fn desk() -> Vec<Vec<String>> {
     let mut random = Random(11);
     let mut out = Vec::new();
@@ -120,7 +120,7 @@ const CODE: [&str; 14] = [
     "length", "result", "count", "default",
 ];
 
-/// A coding agent: listings, builds with warnings and errors, reports.
+/// Makes transcripts of a coding agent: listings, builds with warnings and errors, reports.
 fn coding() -> Vec<Vec<String>> {
     let mut random = Random(12);
     let mut out = Vec::new();
@@ -161,7 +161,7 @@ fn coding() -> Vec<Vec<String>> {
     vec![out]
 }
 
-/// Chinese chat: a few phrases again and again, and now and then a sentence with something new.
+/// Makes a Chinese chat: a few phrases occur many times, with a new sentence now and then.
 fn chinese() -> Vec<Vec<String>> {
     let mut random = Random(13);
     let phrases: Vec<String> = (0..24).map(|_| random.sentence(9)).collect();

@@ -1,4 +1,4 @@
-//! Chunks, their summaries, and what of them is kept.
+//! Chunks, their summaries, and the shares of facts that the summaries keep.
 
 use std::{fmt, fs, path::Path};
 
@@ -14,15 +14,16 @@ use lcm_text::{
 
 use crate::facts;
 
-/// Tokens of a chunk.
+/// Largest size of a chunk, in tokens.
 const CHUNK_TOKENS: u32 = 4_000;
 /// Size of a summary in percent of its chunk.
 const SUMMARY_PERCENT: u32 = 20;
-/// Tokens over which a part of a message is cut before it is summarised, as in a leaf.
+/// Largest size of a part of a message, in tokens; a longer part is cut before it is summarised, as
+/// in a leaf.
 const PART_TOKENS_MAX: u32 = 20_000;
-/// Begins the last line of every summary.
+/// Beginning of the last line of every summary.
 const FOOTER: &str = "Expand for details about: ";
-/// Stands in it when what was left out has no name.
+/// Text of the last line if the omitted facts have no name.
 const NAMELESS: &str = "the full text";
 
 /// Conversations of one kind.
@@ -31,11 +32,11 @@ pub(crate) struct Set {
     pub(crate) name: &'static str,
     /// Folder under the data folder.
     folder: &'static str,
-    /// Least share of rare facts, in percent.
+    /// Smallest kept share of rare facts, in percent.
     pub(crate) facts_min: u32,
 }
 
-/// The sets of real conversations. Short ones are read in a row.
+/// The sets of real conversations. Short conversations are joined.
 pub(crate) const SETS: [Set; 6] = [
     Set { name: "tau", folder: "tau_airline", facts_min: 70 },
     Set { name: "tau-long", folder: "long", facts_min: 70 },
@@ -45,17 +46,17 @@ pub(crate) const SETS: [Set; 6] = [
     Set { name: "chinese", folder: "crosswoz_zh", facts_min: 25 },
 ];
 
-/// How many of what there was are kept.
+/// Numbers of kept facts and of all facts.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Share {
     pub(crate) kept: u32,
-    /// By a truncation of the same size.
+    /// Number of facts in a truncated chunk of the same size.
     pub(crate) truncated: u32,
     pub(crate) all: u32,
 }
 
 impl Share {
-    /// Whether at least so many percent are kept.
+    /// Returns whether at least `percent` percent are kept.
     pub(crate) fn reaches(&self, percent: u32) -> bool {
         self.kept * 100 >= self.all * percent
     }
@@ -79,7 +80,7 @@ pub(crate) struct Measured {
     pub(crate) name: &'static str,
     pub(crate) chunks: u32,
     pub(crate) facts: Share,
-    /// The same without the last line of the summary.
+    /// Share of rare facts without the last line of the summary.
     body: Share,
     pub(crate) errors: Share,
     fill: u32,
@@ -103,7 +104,7 @@ struct Block {
 }
 
 impl Set {
-    /// The messages of all conversations of the set, in the order of their files.
+    /// Reads the messages of all conversations of the set, in the order of their files.
     pub(crate) fn read(&self, data: &Path) -> Vec<Vec<String>> {
         let folder = data.join(self.folder);
         let entries = fs::read_dir(&folder).unwrap_or_else(|why| panic!("{folder:?}: {why}"));
@@ -117,7 +118,7 @@ impl Set {
     }
 }
 
-/// Summarises all chunks of these conversations, asserts what holds for every summary, and counts.
+/// Summarises all chunks of these conversations, checks every summary, and counts facts.
 pub(crate) fn measure(name: &'static str, conversations: &[Vec<String>]) -> Measured {
     let mut row = Measured {
         name,
@@ -136,7 +137,7 @@ pub(crate) fn measure(name: &'static str, conversations: &[Vec<String>]) -> Meas
 }
 
 fn all_chunks(conversations: &[Vec<String>]) -> Vec<Vec<Block>> {
-    // Conversations too short for a chunk are taken in a row.
+    // Conversations that are too short for a chunk are joined.
     let size = |lines: &Vec<String>| blocks(lines).iter().map(|block| block.tokens).sum::<u32>();
     let short = conversations.iter().all(|lines| size(lines) < CHUNK_TOKENS);
     let joined = [conversations.concat()];
@@ -144,7 +145,7 @@ fn all_chunks(conversations: &[Vec<String>]) -> Vec<Vec<Block>> {
     all.iter().flat_map(|conversation| chunks(blocks(conversation))).collect()
 }
 
-/// The chunks of these conversations, as a summariser reads them.
+/// Returns the chunks of these conversations, as a summariser reads them.
 pub(crate) fn sources(conversations: &[Vec<String>]) -> Vec<String> {
     let text = |chunk: &Vec<Block>| {
         let texts: Vec<&str> = chunk.iter().map(|block| block.text.as_str()).collect();
@@ -173,7 +174,7 @@ fn blocks(lines: &[String]) -> Vec<Block> {
     out
 }
 
-/// Consecutive messages of at most the size of a chunk, or one larger message.
+/// Groups consecutive messages to chunks of at most [`CHUNK_TOKENS`], or of one larger message.
 fn chunks(blocks: Vec<Block>) -> Vec<Vec<Block>> {
     let mut out: Vec<Vec<Block>> = Vec::new();
     let mut size = u32::MAX;
@@ -185,7 +186,7 @@ fn chunks(blocks: Vec<Block>) -> Vec<Vec<Block>> {
         size += block.tokens;
         out.last_mut().unwrap().push(block);
     }
-    // What is left over at an end or before a large message is no chunk.
+    // A small rest at the end or before a large message does not count as a chunk.
     let tokens = |chunk: &Vec<Block>| chunk.iter().map(|block| block.tokens).sum::<u32>();
     out.retain(|chunk| tokens(chunk) >= CHUNK_TOKENS / 2);
     out
@@ -218,8 +219,8 @@ impl Measured {
     }
 }
 
-/// Asserts what holds for every summary: it keeps its limit, every part of it is a literal piece of
-/// one line of a message, and its last line names what was left out.
+/// Asserts for a summary: it is within its limit, every part is a literal piece of one line of a
+/// message, and the last line names the omitted facts.
 fn assert_summary(summary: &str, messages: &[&str], tokens_max: u32) {
     assert!(estimate(summary) <= tokens_max, "{} of {tokens_max} tokens", estimate(summary));
     let (body, footer) = summary
@@ -240,7 +241,7 @@ fn assert_summary(summary: &str, messages: &[&str], tokens_max: u32) {
     }
 }
 
-/// A line without the header that says when and by whom it was said.
+/// Returns a line without the header with its time and speaker.
 fn without_header(line: &str) -> &str {
     let Some((head, text)) = line.strip_prefix('[').and_then(|line| line.split_once("] ")) else {
         return line;

@@ -1,7 +1,8 @@
-//! Rust text taken apart: code without comments and literals, and which lines are only tests.
+//! Splits Rust text: code without comments and literals, and the lines that are only tests.
 //!
-//! In: the text of a file. Out: text of the same lines and columns in which what does not count is
-//! blank. It knows comments, strings, raw strings and characters, and nothing else of the grammar.
+//! In: the text of a file. Out: text of the same lines and columns in which comments and literals,
+//! or everything but comments, are spaces. The scanner knows comments, strings, raw strings and
+//! characters, and nothing else of the grammar.
 
 /// A Rust file, ready to be searched.
 pub(crate) struct Code {
@@ -13,11 +14,11 @@ pub(crate) struct Code {
     pub(crate) test: Vec<bool>,
 }
 
-/// What the scanner is inside of.
+/// The element in which the scanner is.
 enum State {
     Code,
     LineComment,
-    /// A block comment, with how many are open.
+    /// A block comment, with the number of open block comments.
     BlockComment(u32),
     Text,
     /// A raw string, with its number of `#`.
@@ -25,7 +26,7 @@ enum State {
 }
 
 impl Code {
-    /// Takes a file apart.
+    /// Splits the text of a file.
     pub(crate) fn of(text: &str) -> Self {
         let (code, comments) = split(text);
         let lines: Vec<String> = code.lines().map(str::to_owned).collect();
@@ -33,7 +34,7 @@ impl Code {
         Self { lines, comments: comments.lines().map(str::to_owned).collect(), test }
     }
 
-    /// Lines of code that also run outside tests, with their number from 1.
+    /// Returns the lines of code outside tests, with their numbers from 1.
     pub(crate) fn shipped(&self) -> impl Iterator<Item = (usize, &str)> {
         let numbered = self.lines.iter().zip(&self.test).enumerate();
         numbered
@@ -49,7 +50,7 @@ fn split(text: &str) -> (String, String) {
     let mut at = 0;
     while let Some(&character) = all.get(at) {
         let next = all.get(at + 1).copied().unwrap_or('\n');
-        // How many characters are taken, and whether they are shown as code or as comment.
+        // Number of characters to take, and whether they appear as code or as comment.
         let (mut taken, mut shown_as) = (1, Shown::Nowhere);
         match state {
             State::Code => match (character, next) {
@@ -107,7 +108,8 @@ enum Shown {
     Nowhere,
 }
 
-/// Number of `#` and length of the opening of a raw string that starts at `at`.
+/// Returns the number of `#` and the length of the opening of a raw string at `at`; `None`: no raw
+/// string starts there.
 fn raw_start(all: &[char], at: usize) -> Option<(usize, usize)> {
     let before = at.checked_sub(1).and_then(|before| all.get(before));
     if before.is_some_and(|before| before.is_alphanumeric() || *before == '_') {
@@ -126,7 +128,7 @@ fn raw_start(all: &[char], at: usize) -> Option<(usize, usize)> {
     (all.get(at + length) == Some(&'"')).then_some((hashes, length + 1))
 }
 
-/// Length of the character literal at `at`; 1 for a lifetime.
+/// Returns the length of the character literal at `at`; 1 for a lifetime.
 fn character_literal(all: &[char], at: usize) -> usize {
     match (all.get(at + 1), all.get(at + 2)) {
         (Some('\\'), _) => {
@@ -139,10 +141,10 @@ fn character_literal(all: &[char], at: usize) -> usize {
     }
 }
 
-/// Which lines belong to an item under `#[cfg(test)]`.
+/// Returns for each line whether it belongs to an item under `#[cfg(test)]`.
 fn test_lines(lines: &[String]) -> Vec<bool> {
     let mut test = Vec::with_capacity(lines.len());
-    // Braces open inside the item; none before its first brace.
+    // Number of open braces inside the item; inner `None`: before its first brace.
     let mut inside: Option<Option<u32>> = None;
     for line in lines {
         if inside.is_none() && line.trim_start().starts_with("#[cfg(test)]") {
@@ -163,7 +165,7 @@ fn test_lines(lines: &[String]) -> Vec<bool> {
     test
 }
 
-/// Whether `word` stands in `line` as a whole identifier.
+/// Returns whether `word` is in `line` as a whole identifier.
 pub(crate) fn has_word(line: &str, word: &str) -> bool {
     let part_of_word = |character: char| character.is_alphanumeric() || character == '_';
     line.match_indices(word).any(|(at, _)| {
@@ -173,7 +175,7 @@ pub(crate) fn has_word(line: &str, word: &str) -> bool {
     })
 }
 
-/// The identifiers of a line.
+/// Returns the identifiers of a line.
 pub(crate) fn words(line: &str) -> impl Iterator<Item = &str> {
     line.split(|character: char| !(character.is_alphanumeric() || character == '_'))
         .filter(|word| !word.is_empty())

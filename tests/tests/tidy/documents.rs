@@ -1,4 +1,4 @@
-//! Rules for documents and data: the changelog, no machine in any text.
+//! Rules for documents and data: the changelog, and no folders of one machine in any text.
 
 use crate::{
     Finding, assert_none,
@@ -8,14 +8,14 @@ use crate::{
 /// Headings of a version in the changelog, in their order.
 const HEADINGS: [&str; 4] = ["### WIT", "### Store format", "### Core", "### Hosts"];
 
-/// Folders of one machine or one session. In two halves, so that this file has none of them.
+/// Folders of one machine or one session, in two halves, so that this file does not contain them.
 const MACHINE: [(&str, &str); 6] = [
     ("/ro", "ot/"),
     ("/ho", "me/"),
     ("/Us", "ers/"),
     ("/wo", "rk/"),
     ("C:", "\\Users"),
-    // The text of a test may mention it, no other file may rely on it.
+    // A test may mention this folder; no other file may use it.
     ("/tm", "p/"),
 ];
 
@@ -25,7 +25,7 @@ fn machine(file: &File) -> Vec<Finding> {
         let everywhere = if file.is_test() { 5 } else { 6 };
         for (first, second) in MACHINE.into_iter().take(everywhere) {
             let folder = format!("{first}{second}");
-            // A folder of that name inside of another one is no folder of the machine.
+            // A folder of that name inside another folder is no folder of the machine.
             let found = line.match_indices(&folder).any(|(at, _)| {
                 let before = line.get(..at).and_then(|text| text.chars().next_back());
                 !before.is_some_and(|c| c.is_alphanumeric() || "._-*}$)".contains(c))
@@ -38,7 +38,7 @@ fn machine(file: &File) -> Vec<Finding> {
     findings
 }
 
-/// A lock file names no other registry than the public one.
+/// Finds registries in a lock file other than the public one.
 fn registry(file: &File) -> Vec<Finding> {
     let public = "https://registry.npmjs.org/";
     let foreign = |line: &&str| {
@@ -110,11 +110,11 @@ fn no_text_names_a_machine() {
     assert_none(&files.iter().flat_map(machine).collect::<Vec<_>>());
 }
 
-/// Lines of a program in the README, at most.
+/// Largest number of lines of a program in the README.
 const PROGRAM_LINES_MAX: usize = 8;
 
-/// Programs in these languages stand in the README, each short. That they run as printed is for the
-/// tests of the packages, and in Rust for the documentation test of `lcm-host`.
+/// Checks that the README has a short program in each language. The tests of the packages run these
+/// programs, and in Rust the documentation test of `lcm-host`.
 fn programs(readme: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     for language in ["python", "js", "rust"] {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// Folders of what was generated or fetched.
+/// Folders with generated or downloaded files.
 const GENERATED: [&str; 9] = [
     ".git",
     ".venv",
@@ -19,22 +19,22 @@ const GENERATED: [&str; 9] = [
 pub(crate) struct File {
     /// Path with `/` between folders.
     pub(crate) path: String,
-    /// What is in it.
+    /// The content of the file.
     pub(crate) text: String,
 }
 
 impl File {
-    /// A made-up file, for the tests of the rules.
+    /// Creates a made-up file for the tests of the rules.
     pub(crate) fn new(path: &str, text: &str) -> Self {
         Self { path: path.to_owned(), text: text.to_owned() }
     }
 
-    /// Whether the name ends in one of these.
+    /// Returns whether the path ends in one of `endings`.
     pub(crate) fn is(&self, endings: &[&str]) -> bool {
         endings.iter().any(|ending| self.path.ends_with(ending))
     }
 
-    /// Whether the file is only there for tests.
+    /// Returns whether the file is only for tests.
     pub(crate) fn is_test(&self) -> bool {
         let folders = ["tests/", "test/", "fuzz/"];
         let name = self.path.rsplit('/').next().unwrap_or_default();
@@ -46,12 +46,12 @@ impl File {
     }
 }
 
-/// The folder of the workspace.
+/// Returns the folder of the workspace.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
-/// Every file whose name ends in one of `endings`, in the order of the paths.
+/// Reads every file whose name ends in one of `endings`, in the order of the paths.
 pub(crate) fn all(endings: &[&str]) -> Vec<File> {
     let mut paths = paths();
     paths.retain(|path| endings.iter().any(|ending| path.ends_with(ending)));
@@ -63,7 +63,7 @@ pub(crate) fn all(endings: &[&str]) -> Vec<File> {
     paths.into_iter().map(read).collect()
 }
 
-/// The paths of all files, sorted.
+/// Returns the paths of all files, sorted.
 pub(crate) fn paths() -> Vec<String> {
     let root = root();
     let mut paths = Vec::new();
@@ -89,7 +89,7 @@ pub(crate) fn paths() -> Vec<String> {
     paths
 }
 
-/// The walk itself must find something, or every gate passes on nothing.
+/// The search for files must find some; without files every rule would pass.
 #[test]
 fn the_files_of_the_workspace_are_found() {
     let paths: Vec<String> = all(&[".rs", ".wit"]).into_iter().map(|file| file.path).collect();

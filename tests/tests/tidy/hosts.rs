@@ -1,4 +1,4 @@
-//! Rules for the code of the hosts: no long equal runs, and little code that drives the engine.
+//! Rules for the code of the hosts: no long equal passages, and little code that drives the engine.
 
 use std::path::PathBuf;
 
@@ -6,10 +6,10 @@ use xtask::structure::hosts::{CodeLines, DrivingCode, driving_code, equal_runs, 
 
 use crate::{Finding, assert_none};
 
-/// Most lines of code that two files of hosts may share in a row.
+/// Largest number of consecutive equal lines of code in two files of hosts.
 const EQUAL_LINES_MAX: usize = 30;
 
-/// Most lines of driving code of each host.
+/// Largest number of lines of each host's code that drives the engine.
 const DRIVING_LINES_MAX: [(&str, usize); 3] = [("Rust", 246), ("Node", 200), ("Python", 200)];
 
 fn root() -> PathBuf {

@@ -1,11 +1,11 @@
-//! Rules for `wit/`: every item has prose, and says since when it is there.
+//! Rules for `wit/`: every item has prose, and the version in which it was added.
 
 use crate::{
     Finding, assert_none,
     files::{self, File},
 };
 
-/// The line by which an item says since when it is there.
+/// Beginning of the line with the version in which an item was added.
 const SINCE: &str = "/// @since ";
 
 fn prose(file: &File) -> Vec<Finding> {
@@ -58,7 +58,7 @@ fn every_item_of_the_interface_has_prose() {
     assert_none(&files.iter().flat_map(prose).collect::<Vec<_>>());
 }
 
-/// A store that does not know what it promises cannot keep it.
+/// The author of a store must read its obligations before its functions.
 #[test]
 fn the_store_states_its_obligations_before_its_functions() {
     let files = files::all(&["store.wit"]);

@@ -1,8 +1,8 @@
-//! Gates over the text of the project: what every file must be, whatever it does.
+//! Gates over the text of the project: rules for every file, independent of its purpose.
 //!
 //! In: every file of the workspace that a person wrote. Out: a failure that lists file, line and
-//! rule. A rule is a function from text to findings, and each has a test beside it that shows it
-//! can fail. What the code does is not looked at here.
+//! rule. A rule is a function from text to findings; beside each rule a test shows that the rule
+//! can fail. The behaviour of the code is not tested here.
 #![expect(clippy::unwrap_used, reason = "a test stops where it fails")]
 
 mod code;
@@ -18,18 +18,18 @@ mod structure;
 mod versions;
 mod vocabulary;
 
-/// One thing that is wrong: where, and what.
+/// One violation of a rule: its place and a description.
 type Finding = String;
 
-/// Fails when there are more findings than a rule still puts up with. The number only falls;
-/// where it is 0, the rule becomes [`assert_none`].
+/// Fails if there are more findings than a rule still allows. A change may only lower the number;
+/// at 0 the rule uses [`assert_none`].
 #[track_caller]
 fn assert_at_most(most: usize, findings: &[Finding]) {
     let count = findings.len();
     assert!(count <= most, "{count} findings, at most {most}:\n{}", findings.join("\n"));
 }
 
-/// Fails with every finding at once, so that one run shows all there is to do.
+/// Fails with all findings at once, so that one run shows everything.
 #[track_caller]
 fn assert_none(findings: &[Finding]) {
     assert!(findings.is_empty(), "{} findings:\n{}", findings.len(), findings.join("\n"));

@@ -1,8 +1,8 @@
-//! No host decides: no name and no number of the engine's policy stands in a host.
+//! The policy is in the engine: no host contains a name or a number of it.
 //!
-//! A host hands configuration through as one JSON object and never looks into it. So the keys of
-//! that object have no place in a host's code, and neither have the defaults behind them. Tests of
-//! hosts may configure the engine, and documents may explain it.
+//! A host passes the configuration on as one JSON object and never reads it. So the code of a host
+//! must contain neither the keys of that object nor their defaults. Tests of hosts may configure
+//! the engine, and documents may explain the keys.
 
 use crate::{
     Finding, assert_none,
@@ -10,7 +10,7 @@ use crate::{
     files::{self, File},
 };
 
-/// Keys of the configuration that are decisions, without their units.
+/// Keys of the configuration that belong to the policy, without their units.
 const KEYS: [&str; 17] = [
     "context_threshold",
     "fresh_tail_count",
@@ -31,21 +31,21 @@ const KEYS: [&str; 17] = [
     "fallback_tokens_max",
 ];
 
-/// Defaults behind the keys.
+/// Default values of the keys.
 const NUMBERS: [&str; 7] = ["750", "20000", "2400", "25000", "4000", "0.75", "0.3"];
 
-/// What a number of the policy would be about. Elsewhere 20,000 may be a number of milliseconds.
+/// Words that a line with a number of the policy has. In other lines 20,000 may be milliseconds.
 const SUBJECTS: [&str; 9] =
     ["token", "threshold", "budget", "leaf", "chunk", "tail", "condense", "summar", "sweep"];
 
-/// Types of the configuration, written from `schema/`: they name each key and decide nothing.
+/// Types of the configuration, generated from `schema/`: they name each key and have no policy.
 const CONFIGURATION_TYPES: [&str; 3] = [
     "crates/lcm-host/src/shapes/configuration.rs",
     "host-examples/node/types/configuration.d.ts",
     "host-examples/python/src/lcm_engine/shapes/configuration.py",
 ];
 
-/// Sources of the hosts, without their tests and the types of the configuration.
+/// Returns whether a file is a source of a host, without tests and the types of the configuration.
 fn is_host(file: &File) -> bool {
     let folders = ["crates/lcm-host/", "crates/lcm-cli/", "host-examples/"];
     folders.iter().any(|folder| file.path.starts_with(folder))
@@ -71,7 +71,7 @@ fn policy(file: &File) -> Vec<Finding> {
     findings
 }
 
-/// Lines that run, literals included: a policy in a string is a policy.
+/// Returns the lines outside tests, including literals: a string may contain policy, too.
 fn shipped_lines(file: &File) -> Vec<(usize, String)> {
     let lines = file.text.lines().map(str::to_owned);
     if file.is(&[".rs"]) {
@@ -101,14 +101,14 @@ fn plain(line: &str) -> String {
     line.chars().filter(|character| *character != '_').flat_map(char::to_lowercase).collect()
 }
 
-/// Whether the number stands in the line by itself, whatever groups its digits.
+/// Returns whether a line has the number by itself, with or without separators of digit groups.
 fn has_number(line: &str, number: &str) -> bool {
     if number.contains('.') {
         let digit = |character: Option<char>| character.is_some_and(|c| c.is_ascii_digit());
         return line.match_indices(number).any(|(at, _)| {
             let before = line.get(..at).and_then(|text| text.chars().next_back());
             let after = line.get(at + number.len()..).and_then(|text| text.chars().next());
-            // Neither the middle of a longer number nor of a version.
+            // The match must not be a part of a longer number or of a version.
             !digit(before) && before != Some('.') && !digit(after) && after != Some('.')
         });
     }

@@ -5,19 +5,19 @@ use crate::{
     files::{self, File},
 };
 
-/// Most bytes of the front page.
+/// Largest size of the README, in bytes.
 const README_BYTES_MAX: usize = 7 << 10;
 
-/// Most words of a sentence.
+/// Largest number of words of a sentence.
 const SENTENCE_WORDS_MAX: usize = 40;
 
-/// Sentences of the interface that are still longer.
+/// Number of sentences of the interface that may still be longer.
 const LONG_SENTENCES_LEFT: usize = 0;
 
-/// Error texts that still name no rule.
+/// Number of error texts that may still name no rule.
 const VAGUE_ERRORS_LEFT: usize = 5;
 
-/// The front page is one that is read.
+/// Finds a README that is too long to be read.
 fn front_page(file: &File) -> Vec<Finding> {
     let bytes = file.text.len();
     let is_long = bytes > README_BYTES_MAX;
@@ -27,7 +27,8 @@ fn front_page(file: &File) -> Vec<Finding> {
         .collect()
 }
 
-/// The prose of a document or of an interface: paragraphs without code, tables and headings.
+/// Returns the prose of a document or of an interface: paragraphs without code, tables and
+/// headings.
 fn paragraphs(file: &File) -> Vec<String> {
     let is_wit = file.path.ends_with(".wit");
     let mut paragraphs = vec![String::new()];
@@ -56,7 +57,7 @@ fn paragraphs(file: &File) -> Vec<String> {
     paragraphs
 }
 
-/// Sentences of more words than a reader keeps in mind.
+/// Finds sentences of more than [`SENTENCE_WORDS_MAX`] words.
 fn long_sentences(file: &File) -> Vec<Finding> {
     let mut findings = Vec::new();
     for paragraph in paragraphs(file) {
@@ -71,7 +72,7 @@ fn long_sentences(file: &File) -> Vec<Finding> {
     findings
 }
 
-/// What an error text says of what must hold.
+/// Words with which an error text names the violated rule.
 const RULES: [&str; 24] = [
     "must",
     "requires",
@@ -99,7 +100,7 @@ const RULES: [&str; 24] = [
     "supported",
 ];
 
-/// Error texts of a file that say no rule: the literals that `Error`'s constructors are given.
+/// Finds error texts without a rule: literals in the arguments of the constructors of `Error`.
 fn vague_errors(file: &File) -> Vec<Finding> {
     let mut findings = Vec::new();
     for constructor in ["invalid_input(", "limit_exceeded(", "not_found(", "not_supported("] {
@@ -108,7 +109,7 @@ fn vague_errors(file: &File) -> Vec<Finding> {
         for (before, behind) in calls(&file.text, &call) {
             line += before.matches('\n').count();
             let Some((arguments, behind)) = behind.split_once('"') else { continue };
-            // A literal behind a semicolon belongs to another call.
+            // A literal after a semicolon belongs to another call.
             if arguments.contains(';') {
                 continue;
             }
@@ -121,7 +122,7 @@ fn vague_errors(file: &File) -> Vec<Finding> {
     findings
 }
 
-/// For each `call` in a text what stands between it and the call before, and what follows it.
+/// Returns for each `call` the text between the call before and this call, and the text after it.
 fn calls<'t>(text: &'t str, call: &'t str) -> impl Iterator<Item = (&'t str, &'t str)> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -131,14 +132,14 @@ fn calls<'t>(text: &'t str, call: &'t str) -> impl Iterator<Item = (&'t str, &'t
     })
 }
 
-/// Whether a literal says something beside the values that it is filled with, which have their
-/// texts elsewhere.
+/// Returns whether a literal has words outside `{...}`. The texts of the inserted values are
+/// elsewhere.
 fn has_words(literal: &str) -> bool {
     let mut outside = literal.split('}').filter_map(|part| part.split('{').next());
     outside.any(|part| part.contains(char::is_alphabetic))
 }
 
-/// The engine's code that ships.
+/// Returns the files of the engine without tests.
 fn engine_files() -> Vec<File> {
     let mut files = files::all(&[".rs"]);
     files.retain(|file| {

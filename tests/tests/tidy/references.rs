@@ -1,7 +1,7 @@
-//! No text sends its reader to what is not in the repository.
+//! No text refers its reader to something outside the repository.
 //!
-//! In: documents and comments. A document that is named must be there, a link must lead to a file,
-//! and no rule or test is cited by its number in another document: rules stand where they hold.
+//! In: documents and comments. A named document must exist, a link must lead to a file, and no rule
+//! or test may be cited by its number in another document: each rule is written where it applies.
 
 use std::sync::LazyLock;
 
@@ -16,10 +16,10 @@ use crate::{
 /// A document by its file name, with or without folders.
 static DOCUMENT: LazyLock<Regex> = LazyLock::new(|| pattern(r"[A-Za-z0-9_./-]*[A-Za-z0-9_]\.md\b"));
 
-/// A link in a document, without its anchor; addresses are not looked at.
+/// A link in a document to a file, without its anchor; links to web addresses do not match.
 static LINK: LazyLock<Regex> = LazyLock::new(|| pattern(r"\]\(([^)#\s:]+)(?:#[^)]*)?\)"));
 
-/// A number of another document.
+/// A citation by number, as of a numbered rule of another document.
 static CITATION: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"(?i)\b(?:cases?|section|criterion|criteria|requirement|issue) #?[0-9]+|\bbehaviour reference\b|\barchitecture, (?:section|rule)\b|\bfn case_[0-9]+",
@@ -30,7 +30,7 @@ fn pattern(text: &str) -> Regex {
     Regex::new(text).unwrap()
 }
 
-/// Prose of a file, line by line: all of a document, the comments of a source.
+/// Returns the prose of a file by lines: all of a document, or the comments of a source.
 fn prose(file: &File) -> Vec<String> {
     if file.is(&[".rs", ".wit"]) {
         return Code::of(&file.text).comments;
@@ -45,7 +45,7 @@ fn prose(file: &File) -> Vec<String> {
         .collect()
 }
 
-/// Whether `name`, as it stands in `file`, is one of `paths`.
+/// Returns whether `name`, as written in `file`, is one of `paths`.
 fn is_there(file: &File, name: &str, paths: &[String]) -> bool {
     let mut folders: Vec<&str> = file.path.split('/').collect();
     folders.pop();
@@ -105,12 +105,12 @@ fn citations(file: &File) -> Vec<Finding> {
     findings
 }
 
-/// Files with prose of the project; transcripts of agents are data and may say anything.
+/// Returns the files with prose of the project; transcripts of agents are data and not checked.
 fn texts() -> Vec<File> {
     let endings = [".md", ".rs", ".wit", ".py", ".js", ".mjs", ".ts", ".sh", ".toml"];
     let mut files = files::all(&endings);
     files.retain(|file| !file.path.starts_with("tests/fixtures/"));
-    // Its patterns and samples are what is looked for.
+    // This file has the forbidden patterns as data and samples.
     files.retain(|file| !file.path.ends_with("tidy/references.rs"));
     files
 }

@@ -12,7 +12,7 @@ const FILE_LINES_MAX: usize = 800;
 const FUNCTION_LINES_MAX: usize = 70;
 const COLUMNS_MAX: usize = 100;
 
-/// What may stand behind the end of a text: a prompt has lines of its own.
+/// Largest number of characters after the end of a text in a long line, as a prompt has.
 const TEXT_END_MAX: usize = 3;
 
 /// Macros that say "not finished".
@@ -44,11 +44,11 @@ fn ascii(file: &File) -> Vec<Finding> {
     lines.map(|(number, _)| format!("{}:{number}: not ASCII", file.path)).collect()
 }
 
-/// From the line with `fn` to the line of the closing brace, both included.
+/// Finds functions that are too long, from the line with `fn` to that of the closing brace.
 fn functions(file: &File) -> Vec<Finding> {
     let code = Code::of(&file.text);
     let mut findings = Vec::new();
-    // Functions that are open: first line, name, braces open before it.
+    // Functions whose end is not reached: first line, name, number of open braces before it.
     let mut open: Vec<(usize, String, u32)> = Vec::new();
     let mut announced: Option<(usize, String)> = None;
     let mut braces = 0_u32;
@@ -75,8 +75,8 @@ fn functions(file: &File) -> Vec<Finding> {
                         }
                     }
                 }
-                // A declaration without a body. In an array type the semicolon ends nothing, but
-                // then the name is announced again by nobody and the function is not measured.
+                // A semicolon ends a declaration without a body. In a line with `[` it may belong
+                // to an array type of a parameter; then the body of the function still follows.
                 ';' if announced.is_some() && !line.contains('[') => announced = None,
                 _ => {}
             }
@@ -92,7 +92,7 @@ fn function_name(line: &str) -> Option<String> {
     Some(name.split(['(', '<']).next().unwrap_or_default().to_owned())
 }
 
-/// A file of a crate opens with `//!`, attributes aside, and says what it is.
+/// Finds a file whose first line, after attributes, is no `//!` comment with its purpose.
 fn opening(file: &File) -> Vec<Finding> {
     let first = file.text.lines().find(|line| line.starts_with("//!") || is_item(line));
     let opened = first.is_some_and(|line| line.starts_with("//! ") && line.len() > 14);
@@ -119,7 +119,7 @@ fn leftovers(file: &File) -> Vec<Finding> {
     findings
 }
 
-/// The engine is `no_std`; on the wasm target `std` would still compile, so it is looked for.
+/// Finds `std` in the engine, which is `no_std`; on the wasm target code with `std` would compile.
 fn standard_library(file: &File) -> Vec<Finding> {
     let code = Code::of(&file.text);
     let lines = code.shipped().filter(|(_, line)| has_word(line, "std"));
@@ -157,7 +157,7 @@ fn functions_are_at_most_70_lines() {
 #[test]
 fn every_module_opens_with_its_purpose() {
     let mut files = files::all(&[".rs"]);
-    // What examples of the documentation include is no module.
+    // Files that examples of the documentation include are no modules.
     files.retain(|file| !file.path.starts_with("crates/lcm-core/doc/"));
     assert_none(&files.iter().flat_map(opening).collect::<Vec<_>>());
 }
@@ -181,7 +181,7 @@ fn the_engine_does_not_use_the_standard_library() {
     }
 }
 
-/// Fewest examples in the documentation of the engine's crates.
+/// Smallest number of examples in the documentation of the engine's crates.
 const EXAMPLES_MIN: usize = 15;
 
 #[test]

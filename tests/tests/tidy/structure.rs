@@ -1,6 +1,6 @@
 //! Rules for the structure of the engine: layers, names, parameters, import circles.
 //!
-//! In: the code of the engine's crates, parsed. Out: findings. What counts is defined in
+//! In: the parsed code of the engine's crates. Out: findings. The figures are defined in
 //! `xtask::structure`, so that `cargo run --release -p xtask -- structure` prints the same figures.
 
 use std::{collections::BTreeSet, fs, path::PathBuf};
@@ -16,13 +16,13 @@ use xtask::structure::{
 
 use crate::{Finding, assert_none};
 
-/// The layers, lowest first; `ARCHITECTURE.md` draws the same.
+/// The layers, lowest first; `ARCHITECTURE.md` draws the same layers.
 const LAYERS: &str = include_str!("../../../crates/xtask/layers.txt");
 
 /// Names of functions that may be one word, separated by white space.
 const ONE_WORD: &str = include_str!("one_word_functions.txt");
 
-/// Parts that reach stored records through the storage facade.
+/// Parts of the engine that may use stored records only through the storage facade.
 const OVER_THE_FACADE: [&str; 6] = [
     "lcm-core/ingest",
     "lcm-core/compaction",
@@ -35,8 +35,8 @@ const OVER_THE_FACADE: [&str; 6] = [
 /// Modules behind the storage facade.
 const BEHIND_THE_FACADE: [&str; 3] = ["codec", "keys", "store"];
 
-/// Reads and writes of `StoreSession` that take names of keys and give values. An operation uses
-/// typed records instead.
+/// Methods of `StoreSession` that read or write values by key. Operations must use typed records
+/// instead.
 const RAW_CALLS: [&str; 9] = [
     ".read_uncached(",
     ".read_one_uncached(",
@@ -49,11 +49,11 @@ const RAW_CALLS: [&str; 9] = [
     ".commit(&",
 ];
 
-/// Most files that may import each other in a circle. The aim is at most 5.
+/// Largest number of files that may import each other in a circle.
 const CIRCLE_MAX: usize = 4;
 
-/// Most functions with more than five parameters, of a thousand. The aim is 10. The facade
-/// `Engine` has one parameter for each argument of the interface.
+/// Largest share of functions with more than five parameters, in thousandths. The facade `Engine`
+/// has such functions, because it has one parameter for each argument of the interface.
 const LONG_LISTS_PERMILLE_MAX: usize = 3;
 
 fn root() -> PathBuf {
@@ -64,14 +64,14 @@ fn engine() -> Vec<SourceFile> {
     read_engine(&root()).unwrap()
 }
 
-/// Types of one name in more than one file.
+/// Finds type names that are defined in more than one file.
 fn shared_types(items: &Items) -> Vec<Finding> {
     let names = items.type_files();
     let shared = names.iter().filter(|(_, files)| files.len() > 1);
     shared.map(|(name, files)| format!("`{name}` is defined in {files:?}")).collect()
 }
 
-/// Functions of one word that is not on the list.
+/// Finds functions with a name of one word that is not on the list.
 fn one_word_functions(items: &Items, allowed: &str) -> Vec<Finding> {
     let allowed: BTreeSet<&str> = allowed.split_whitespace().collect();
     let functions = items.functions.iter();
@@ -81,13 +81,13 @@ fn one_word_functions(items: &Items, allowed: &str) -> Vec<Finding> {
         .collect()
 }
 
-/// Imports that run upward, or between parts of one layer.
+/// Finds imports from a higher layer, or between parts of one layer.
 fn upward_imports(imports: &[Import], layers: &str) -> Vec<Finding> {
     let layers = Layers::parse(layers);
     layers.breaches(imports).iter().map(|(_, import)| show_import(import)).collect()
 }
 
-/// Imports of modules behind the storage facade.
+/// Finds imports of modules behind the storage facade.
 fn storage_internals(imports: &[Import]) -> Vec<Finding> {
     let layers = Layers::parse(LAYERS);
     let is_behind = |path: &str| {
@@ -101,7 +101,7 @@ fn storage_internals(imports: &[Import]) -> Vec<Finding> {
     imports.iter().filter(is_breach).map(show_import).collect()
 }
 
-/// Calls of `StoreSession` that only the storage layer and the search layer make.
+/// Finds calls of `StoreSession` that only the storage layer and the search layer may make.
 fn raw_calls(files: &[SourceFile]) -> Vec<Finding> {
     let layers = Layers::parse(LAYERS);
     let is_over = |path: &str| {
@@ -116,19 +116,19 @@ fn raw_calls(files: &[SourceFile]) -> Vec<Finding> {
     files.iter().filter(|file| is_over(&file.path)).flat_map(of_file).collect()
 }
 
-/// Circles of more than `most` files.
+/// Finds import circles of more than `most` files.
 fn large_circles(imports: &[Import], most: usize) -> Vec<Finding> {
     let circles = find_circles(imports).into_iter();
     circles.filter(|circle| circle.len() > most).map(|circle| circle.join(", ")).collect()
 }
 
-/// How many of a thousand functions have more than five parameters.
+/// Returns the share of functions with more than five parameters, in thousandths.
 fn long_lists_permille(items: &Items) -> usize {
     items.functions_over(5).count() * 1_000 / items.functions.len().max(1)
 }
 
-/// The layers that a document draws, in the form of the data: a crate stands at the beginning of a
-/// line, its modules behind it and below it, the highest layer first.
+/// Returns the layers that a document draws, in the form of [`layer_lines`]. In the drawing the
+/// highest layer is first; a crate is at the beginning of a line, its modules after and below it.
 fn drawn_layers(document: &str, layers: &Layers) -> Vec<String> {
     let (_, behind) = document.split_once("<!-- layers -->").unwrap_or_default();
     let (drawing, _) = behind.split_once("<!-- /layers -->").unwrap_or_default();
@@ -153,7 +153,7 @@ fn drawn_layers(document: &str, layers: &Layers) -> Vec<String> {
     drawn
 }
 
-/// The layers of the data, each with its parts in order.
+/// Returns one line for each layer, with its parts in order.
 fn layer_lines(layers: &Layers) -> Vec<String> {
     layers.names().iter().map(|names| names.join(" ")).collect()
 }

@@ -5,7 +5,7 @@ use crate::{
     files::{self, File},
 };
 
-/// Files that name the version, with the text before it and behind it.
+/// Files that name the version, with the text before and after the version.
 const PLACES: [(&str, &str, &str); 7] = [
     ("Cargo.toml", "[workspace.package]\nversion = \"", "\""),
     ("wit/world.wit", "package lcm:engine@", ";"),
@@ -16,7 +16,7 @@ const PLACES: [(&str, &str, &str); 7] = [
     ("host-examples/python/pyproject.toml", "\nversion = \"", "\""),
 ];
 
-/// What stands before the version of an interface, in the sources of a host.
+/// Text before the version of an interface in the sources of a host.
 const INTERFACES: [&str; 2] = ["lcm:engine/store@", "lcm:engine/setup@"];
 
 fn versions(files: &[File], version: &str) -> Vec<Finding> {

@@ -1,4 +1,4 @@
-//! One word per idea: names that are not used, and talk that does not belong into the project.
+//! One word per idea: names that must not be used, and remarks about the making of the project.
 
 use crate::{
     Finding, assert_none,
@@ -9,7 +9,7 @@ use crate::{
 /// Endings of type names that say nothing.
 const EMPTY_ENDINGS: [&str; 6] = ["Manager", "Helper", "Helpers", "Util", "Utils", "Data"];
 
-/// Words for which the vocabulary has another: summaries have sources and are derived from them.
+/// Words for which the vocabulary has another word: summaries are derived from *sources*.
 const OTHER_WORDS: [&str; 6] = ["parent", "parents", "child", "children", "ancestor", "ancestors"];
 
 /// The files with the types of the interface.
@@ -19,7 +19,7 @@ const BOUNDARY: [&str; 3] = [
     "crates/lcm-core/src/storage/store.rs",
 ];
 
-/// Talk about how the project is made, in lower case.
+/// Remarks about the making of the project, in lower case.
 const TALK: [&str; 9] =
     ["skeleton", "phase 1", "phase 2", "phase one", "spine", "todo", "fixme", "hack", "xxx"];
 
@@ -46,7 +46,8 @@ fn is_banned_name(name: &str) -> bool {
     empty || prefixed || module
 }
 
-/// A function that returns a field has the name of the field; `get_` looks something up by a key.
+/// Returns whether a function only returns a field but begins with `get_`. Such a function must
+/// have the name of the field; `get_` is for a look-up by a key.
 fn is_getter(line: &str, name: &str) -> bool {
     name.starts_with("get_") && line.contains(&format!("fn {name}(&self)"))
 }
@@ -54,12 +55,12 @@ fn is_getter(line: &str, name: &str) -> bool {
 /// The folder of grants, each of which may have a parent grant.
 const GRANTS: &str = "crates/lcm-core/src/storage/records/grants/";
 
-/// In the engine, the guest and the interface, comments included.
+/// Finds [`OTHER_WORDS`] in the engine, the guest and the interface, also in comments.
 fn other_words(file: &File) -> Vec<Finding> {
     let code = Code::of(&file.text);
     let mut findings = Vec::new();
     for (number, (line, comment)) in (1..).zip(code.lines.iter().zip(&code.comments)) {
-        // Modules do have a family, and a grant has a parent grant in its field `parent`.
+        // Modules have parent modules, and a grant has a parent grant in its field `parent`.
         let comment = comment.to_lowercase().replace("parent module", "").replace("`parent`", "");
         let text = format!("{line} {comment}");
         for word in OTHER_WORDS {
@@ -75,7 +76,7 @@ fn talk(file: &File) -> Vec<Finding> {
     let code = Code::of(&file.text);
     let mut findings = Vec::new();
     for (number, comment) in (1..).zip(&code.comments) {
-        // Code quoted in a comment is not talk.
+        // Code quoted in a comment is no remark.
         let prose: String = comment.split('`').step_by(2).collect::<Vec<_>>().join(" ");
         for phrase in TALK {
             if has_word(&prose.to_lowercase(), phrase) {
@@ -86,12 +87,12 @@ fn talk(file: &File) -> Vec<Finding> {
     findings
 }
 
-/// The width of `usize` differs between hosts: it is neither stored nor exported.
+/// Finds `usize` in stored or exported types, because its width differs between hosts.
 fn widths(file: &File) -> Vec<Finding> {
     let code = Code::of(&file.text);
     let boundary = BOUNDARY.contains(&file.path.as_str());
     let mut findings = Vec::new();
-    // Inside an item that is encoded: braces open, or none seen yet.
+    // Number of open braces inside an encoded item; `None`: outside such an item.
     let mut encoded: Option<u32> = None;
     for (number, line) in (1..).zip(&code.lines) {
         let derives = line.contains("derive(") && has_word(line, "Serialize");

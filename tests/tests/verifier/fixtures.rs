@@ -1,7 +1,8 @@
 //! Summaries written by hand, with their sources.
 //!
-//! A file holds several: `## name`, the source, a line `---`, the summary. In the summary a piece
-//! `{{text|other}}` is the mention of a failure, and what would tell it as a success.
+//! A file has several fixtures: `## name`, the source, a line `---`, the summary. In the summary
+//! `{{text|other}}` marks the mention of a failure: `text` is correct, and `other` would call the
+//! failure a success.
 
 use std::{fs, path::Path};
 
@@ -14,7 +15,7 @@ pub(crate) struct Fixture {
     marked: String,
 }
 
-/// All fixtures of a folder, in the order of their files.
+/// Reads all fixtures of a folder, in the order of their files.
 pub(crate) fn read(folder: &str) -> Vec<Fixture> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/verifier").join(folder);
     let mut files: Vec<_> =
@@ -43,22 +44,22 @@ fn marks() -> Regex {
 }
 
 impl Fixture {
-    /// The summary as it should be.
+    /// Returns the correct summary.
     pub(crate) fn summary(&self) -> String {
         marks().replace_all(&self.marked, "$1").into_owned()
     }
 
-    /// Failures that the summary mentions.
+    /// Returns the number of failures that the summary mentions.
     pub(crate) fn failures(&self) -> usize {
         marks().find_iter(&self.marked).count()
     }
 
-    /// The summary without one of its failures.
+    /// Returns the summary without the mention of failure `at`, counted from 0.
     pub(crate) fn without(&self, at: usize) -> String {
         self.with(at, |_| "")
     }
 
-    /// The summary with one of its failures told as a success.
+    /// Returns the summary with failure `at` described as a success.
     pub(crate) fn inverted(&self, at: usize) -> String {
         self.with(at, |other| other)
     }

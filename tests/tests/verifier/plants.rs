@@ -1,14 +1,14 @@
 //! Plants false numbers, identifiers and paths in summaries.
 //!
-//! Numbers of two digits and more, outside of names, get one other digit. Not planted are bare
-//! whole numbers up to 12, numbers said to be rough, ratios, and times on the half hour, of which
-//! the rules say that they are not checked exactly. Identifiers and paths are replaced by those of
-//! other sources, or get another part.
+//! In numbers of two or more digits, outside names, one digit is changed. Bare whole numbers up to
+//! 12, approximate numbers, ratios, and times on the half hour are not changed, because the
+//! verifier does not check them exactly. Identifiers and paths are replaced by those of other
+//! sources, or one part of them is changed.
 
 use lcm_testing::simulation::random::Random;
 use regex::Regex;
 
-/// What was planted.
+/// The kind of a planted piece.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
     Number,
@@ -48,13 +48,14 @@ impl Others {
     pub(crate) fn of<'a>(sources: impl Iterator<Item = &'a str>) -> Self {
         let text = sources.collect::<Vec<_>>().join("\n");
         let mut names = all(NAME, &text);
-        // Shorter ones are words to the verifier, and some are terms of art.
+        // The verifier takes shorter names for words, and some are technical terms.
         names.retain(|name| name.len() > 3 && !name.eq_ignore_ascii_case("utf8"));
         Self { names, paths: all(PATH, &text) }
     }
 }
 
-/// The summary with one false piece, for each kind that it has, and what was planted.
+/// Returns the summary with one false piece, once for each kind of piece that the summary has, and
+/// the planted piece.
 pub(crate) fn plant(
     random: &mut Random,
     source: &str,
@@ -91,7 +92,7 @@ pub(crate) fn plant(
     out
 }
 
-/// Whether a piece is no part of a longer one.
+/// Returns whether a piece is not a part of a longer piece.
 fn is_free(text: &str, from: usize, to: usize) -> bool {
     let joins =
         |c: char| c.is_alphanumeric() || matches!(c, '/' | '-' | '_' | '@' | ':' | '=' | '%');
@@ -152,7 +153,7 @@ fn number(random: &mut Random, source: &str, piece: &str) -> Option<String> {
     }
     let mut out = piece.to_owned();
     out.replace_range(at..=at, &new.to_string());
-    // Neither may stand in the source by chance, however it is written.
+    // The changed number must not be in the source by chance, in any notation.
     let plain = |text: &str| text.replace(',', "");
     let small = out.parse::<u32>().is_ok_and(|number| number <= 12);
     let by_chance =

@@ -6,61 +6,61 @@ use serde::Serialize;
 
 use super::summarizer::{Meter, Summarizer};
 
-/// What is asked for.
+/// A requested compaction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Compaction {
     /// Tokens that the conversation may use.
     pub(super) budget: u32,
-    /// Whether to act below the threshold, too.
+    /// Whether to compact below the threshold as well.
     pub(super) force: bool,
-    /// The most passes; `None`: as many as are due.
+    /// Largest number of passes to make; `None`: as many as are due.
     pub(super) passes_max: Option<usize>,
-    /// Who writes the summaries.
+    /// Writer of the summaries.
     pub(super) summarizer: Summarizer,
 }
 
-/// One pass.
+/// One pass: one summary that was made and committed.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Pass {
-    /// Whether summaries were summarised.
+    /// Whether the sources were summaries; else they were messages.
     pub(super) condensed: bool,
-    /// Tokens of all requests.
+    /// Tokens of all requests to the model in this pass.
     pub(super) in_tokens: u32,
-    /// Tokens of the last answer.
+    /// Tokens of the last answer of the model; 0 without an answer.
     pub(super) out_tokens: u32,
-    /// Milliseconds.
+    /// Duration of the pass in milliseconds.
     pub(super) ms: f64,
-    /// Milliseconds without the model's.
+    /// The same duration without the time of the model.
     pub(super) ms_excl_llm: f64,
 }
 
-/// What was done.
+/// The passes of a compaction, with sums.
 #[derive(Debug, Default)]
 pub(super) struct Compacted {
     /// The passes.
     pub(super) passes: Vec<Pass>,
-    /// Milliseconds of the model.
+    /// Milliseconds that the model took for all passes.
     pub(super) llm_ms: f64,
-    /// Answers of the model.
+    /// Number of the model's answers.
     pub(super) llm_calls: usize,
 }
 
-/// Makes passes out of the moments at which they ended.
+/// Measures passes: each pass lasts from the end of the pass before to its own end.
 pub(super) struct Stopwatch<'a> {
     meter: &'a Meter,
     lap: Instant,
-    /// What was done so far.
+    /// The passes so far.
     pub(super) done: Compacted,
 }
 
 impl<'a> Stopwatch<'a> {
-    /// Starts.
+    /// Starts the time of the first pass, and makes `summarizer` answer.
     pub(super) fn start(meter: &'a Meter, summarizer: Summarizer) -> Self {
         meter.choose(summarizer);
         Self { meter, lap: Instant::now(), done: Compacted::default() }
     }
 
-    /// A pass ended.
+    /// Records the end of a pass.
     pub(super) fn lap(&mut self, condensed: bool) {
         let duration = self.lap.elapsed();
         self.lap = Instant::now();

@@ -30,13 +30,13 @@ pub(super) fn load(path: &Path) -> Result<Component> {
     Ok(Component::load(&wasm, &LoadOptions::default())?)
 }
 
-/// An instance over a store.
+/// The engine in a component instance, with its store.
 pub(super) struct OfComponent {
     lcm: Lcm,
     meter: Arc<Meter>,
 }
 
-/// The model that the meter chooses.
+/// A model that answers as the summariser of the meter requires, and records its answers there.
 struct Metered {
     offline: Offline,
     meter: Arc<Meter>,
@@ -69,14 +69,15 @@ impl CompletionProvider for Metered {
 }
 
 impl OfComponent {
-    /// An engine over this store.
+    /// Creates an engine that uses this store.
     pub(super) fn new(component: &Component, store: Box<dyn KeyValueStore>) -> Self {
         let meter = Arc::new(Meter::default());
         let model = Metered { offline: Offline::new(component), meter: Arc::clone(&meter) };
         Self { lcm: Lcm::new(component, store, Arc::new(model)), meter }
     }
 
-    /// One compaction; whether more is due.
+    /// Makes passes until no more are due or `passes_max` is reached. Returns whether the caller
+    /// must call again: passes were made, and the engine stopped before the end.
     fn compact_once(
         &self,
         compaction: &Compaction,

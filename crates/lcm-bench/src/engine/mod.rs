@@ -30,27 +30,27 @@ use crate::{
 
 use compact::{Compacted, Compaction};
 
-/// The conversation that everything happens in.
+/// Id of the only conversation of a store.
 const CONVERSATION: &str = "bench";
 
 /// 2026-01-01T00:00:00Z: the time of every call, in milliseconds, so that a run can be repeated.
-/// The messages of a workload are newer and move the time of the conversation on.
+/// The messages of a workload have later times, so the conversation's time follows the messages.
 const NOW_MS: u64 = 1_767_225_600_000;
 
-/// What became of a batch of messages.
+/// Numbers of stored and skipped messages of a batch.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 struct Taken {
     ingested: u64,
     skipped: u64,
 }
 
-/// A context.
+/// An assembled context.
 struct Assembled {
     messages_json: String,
     tokens: u32,
 }
 
-/// How much the stored context has, and what it should not exceed.
+/// Tokens of the stored context, and the threshold above which it should be compacted.
 struct Load {
     tokens: u32,
     threshold: u32,
@@ -58,17 +58,17 @@ struct Load {
 
 /// The calls of an engine that a measurement needs, on one store and [`CONVERSATION`].
 trait Engine {
-    /// Version of the engine.
+    /// Returns the version of the engine.
     fn version(&mut self) -> Result<String>;
     /// Configures this and every later instance; returns the report as JSON.
     fn configure(&mut self, config_json: &str) -> Result<String>;
-    /// Stores new messages in one call, as many as fit it.
+    /// Stores new messages in one call: the first of `messages`, as many as fit one call.
     fn append(&mut self, messages: &[String]) -> Result<Taken>;
-    /// Hands over a piece of a message too large for a call; returns the next offset.
+    /// Uploads a piece of a message that is too large for a call; returns the next offset.
     fn stage(&mut self, piece: &UploadChunk<'_>) -> Result<u64>;
-    /// How things stand for a budget.
+    /// Returns the tokens of the stored context and its threshold for a budget.
     fn load(&mut self, budget: u32) -> Result<Load>;
-    /// Compacts until nothing is due, or the passes are used up.
+    /// Compacts until nothing is due, or until `passes_max` passes were made.
     fn compact(&mut self, compaction: &Compaction) -> Result<Compacted>;
     /// Assembles a context.
     fn assemble(&mut self, budget: u32, prompt: Option<&str>) -> Result<Assembled>;
@@ -76,19 +76,20 @@ trait Engine {
     fn grep(&mut self, query_json: &str) -> Result<String>;
     /// Describes a summary, as JSON.
     fn describe(&mut self, id: &str) -> Result<String>;
-    /// One page of what a summary stands for; options and answer are JSON.
+    /// Returns one page of the sources of a summary; options and answer are JSON.
     fn expand(&mut self, id: &str, options_json: &str) -> Result<String>;
-    /// One page of a list, as JSON.
+    /// Returns one page of a list, as JSON; `kind` names the list.
     fn listing(&mut self, kind: &str, cursor: Option<&str>) -> Result<String>;
-    /// Counts and sizes, as JSON.
+    /// Returns counts and sizes of the conversation, as JSON.
     fn status(&mut self) -> Result<String>;
-    /// One page of the checks, as JSON.
+    /// Returns one page of an integrity check, as JSON.
     fn check(&mut self, cursor: Option<&str>) -> Result<String>;
-    /// Drops the instance; the next call makes a new one.
+    /// Drops the instance of the engine; the next call creates a new instance.
     fn begin_anew(&mut self) -> Result<()>;
-    /// Bytes of the store on disk; `None`: it is not on a disk.
+    /// Returns the bytes of the store on disk; `None`: the store is in memory.
     fn bytes_on_disk(&self) -> Option<u64>;
-    /// The most linear memory an instance has had, in bytes; `None`: it has none.
+    /// Returns the peak of an instance's linear memory in bytes; `None`: the engine runs without a
+    /// component.
     fn linear_memory_bytes(&self) -> Option<u64>;
 }
 
@@ -101,7 +102,8 @@ fn ms(begin: Instant) -> f64 {
 ///
 /// # Errors
 ///
-/// The component cannot be loaded, or input or output fails. A request that fails is answered.
+/// The component cannot be loaded, or input or output fails. A failed request is no error of this
+/// function: its answer has `ok: false`.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let make = maker(arguments)?;
     let mut served = serve::Served::new(make);

@@ -27,7 +27,7 @@ use super::{
 };
 use crate::failure::{Result, failure};
 
-/// A store of the host as the engine asks for one.
+/// Adapts a store of `lcm-host` to the engine's trait.
 struct Bridge(Box<dyn KeyValueStore>);
 
 fn failed(error: &StoreError) -> Error {
@@ -68,7 +68,7 @@ impl Store for Bridge {
     }
 }
 
-/// The engine over a store.
+/// The engine as a crate, with its store.
 pub(super) struct Native {
     core: Core,
     store: Bridge,
@@ -77,7 +77,7 @@ pub(super) struct Native {
 }
 
 impl Native {
-    /// An engine over this store.
+    /// Creates an engine that uses this store.
     pub(super) fn new(store: Box<dyn KeyValueStore>) -> Self {
         Self { core: Core::new(), store: Bridge(store), config: None, meter: Meter::default() }
     }
@@ -102,7 +102,8 @@ impl Native {
         CompletionResult::Done(completion)
     }
 
-    /// One chain of sweeps; whether more is due.
+    /// Makes passes until no more are due or `passes_max` is reached. Returns whether the caller
+    /// must call again: passes were made, and the engine stopped before the end.
     fn compact_once(
         core: &mut Core,
         store: &mut Bridge,

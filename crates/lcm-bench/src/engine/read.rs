@@ -13,7 +13,7 @@ use crate::failure::{Result, context, failure};
 
 /// Bytes of one page of a list.
 pub(super) const PAGE_BYTES_MAX: u32 = 1 << 20;
-/// The most hits of one search.
+/// Largest number of hits of one search.
 const HITS_MAX: u32 = 200;
 
 #[derive(Deserialize)]
@@ -47,16 +47,16 @@ struct Expand {
 /// Answers about messages and summaries.
 #[derive(Default)]
 pub(super) struct Reader {
-    /// Messages by the workload's ids, as JSON, once somebody asked for one.
+    /// JSON of each message, by its id in the workload; `None` until the first request `get`.
     messages: Option<BTreeMap<String, String>>,
 }
 
 impl Reader {
-    /// Answers a request of this operation.
+    /// Answers the request `line` of operation `op`.
     ///
     /// # Errors
     ///
-    /// There is no such operation, the request cannot be read, or the engine's.
+    /// The operation is unknown, the request cannot be read, or the engine returned an error.
     pub(super) fn answer(
         &mut self,
         engine: &mut dyn Engine,
@@ -107,7 +107,7 @@ fn array<'a>(value: &'a Value, name: &str) -> &'a [Value] {
     value.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// The original text of a message in a list.
+/// Returns the original text of a message from a list.
 fn raw(item: &Value) -> String {
     match item.get("raw") {
         Some(Value::String(text)) => text.clone(),
@@ -124,7 +124,7 @@ fn parts(message: &Value) -> &[Value] {
     array(message, "parts")
 }
 
-/// The texts of a message; tools are left out.
+/// Returns the texts of a message, without calls and results of tools.
 fn text(message: &Value) -> String {
     if let Some(content) = message.get("content").and_then(Value::as_str) {
         return content.to_owned();
@@ -143,11 +143,11 @@ fn shown_part(part: &Value) -> Value {
     })
 }
 
-/// One message of a context.
+/// Returns a message of a context as the protocol shows it: role, text, and the id of its summary.
 ///
 /// # Errors
 ///
-/// It is no JSON.
+/// `message` is no JSON.
 pub(super) fn shown(message: &str) -> Result<Value> {
     let message = parse(message)?;
     let text = text(&message);
@@ -256,11 +256,11 @@ fn each_item(engine: &mut dyn Engine, kind: &str, each: &mut dyn FnMut(&Value)) 
     }
 }
 
-/// Checks the store to the end.
+/// Runs the integrity check of the store to its last page.
 ///
 /// # Errors
 ///
-/// The engine's. Findings are no error.
+/// Errors of the engine. A finding of the check is no error.
 pub(super) fn check(engine: &mut dyn Engine) -> Result<Value> {
     let begin = Instant::now();
     let mut cursor: Option<String> = None;

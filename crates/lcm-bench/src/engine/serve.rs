@@ -73,7 +73,7 @@ struct Assemble {
     cold: bool,
 }
 
-/// The engine that is served.
+/// A server of one engine at a time.
 pub(super) struct Served {
     make: Maker,
     open: Option<Opened>,
@@ -86,17 +86,17 @@ struct Opened {
     ingested: u64,
     skipped: u64,
     refused: u64,
-    /// Why the last message was refused.
+    /// Error of the last refused batch.
     refusal: Option<String>,
 }
 
 impl Served {
-    /// No store is open yet.
+    /// Creates a server without an open store.
     pub(super) fn new(make: Maker) -> Self {
         Self { make, open: None }
     }
 
-    /// The answer to a line, and whether it was the last.
+    /// Returns the answer to a request, and whether the request was `close`.
     pub(super) fn answer(&mut self, line: &str) -> (Value, bool) {
         let op = serde_json::from_str::<Op>(line).map(|found| found.op).unwrap_or_default();
         let answer = match self.dispatch(&op, line) {
@@ -134,7 +134,7 @@ impl Served {
     }
 
     fn open(&mut self, request: Open) -> Result<Value> {
-        // Whatever is open is closed first: two engines on one file would wait for each other.
+        // An open store is closed first: two engines on one file would wait for each other.
         self.open = None;
         let begin = Instant::now();
         let (mut engine, config) = self.engine(&request)?;
@@ -146,7 +146,8 @@ impl Served {
         Ok(json!({"ms": ms, "engine": "lcm", "version": version, "config": config}))
     }
 
-    /// A configured engine, with the report of its configuration.
+    /// Creates an engine and configures it. Also returns the engine's report about the
+    /// configuration; null without a configuration.
     fn engine(&self, request: &Open) -> Result<(Box<dyn Engine>, Value)> {
         let mut engine = (self.make)(&request.db)?;
         let Some(config) = &request.config else { return Ok((engine, Value::Null)) };
@@ -155,7 +156,8 @@ impl Served {
         Ok((engine, report.map_err(context("reading the report of the configuration"))?))
     }
 
-    /// Closes the store, which folds its log into its file, and opens it again.
+    /// Closes the store, so that SQLite merges its write-ahead log into the file, measures the
+    /// file, and opens the store again.
     fn checkpoint(&mut self) -> Result<Value> {
         let Some(mut open) = self.open.take() else { return failure("no store is open") };
         let request = open.request.clone();
@@ -167,7 +169,7 @@ impl Served {
     }
 }
 
-/// Reads a request of this operation.
+/// Parses a request of an operation.
 ///
 /// # Errors
 ///
@@ -209,7 +211,7 @@ impl Opened {
         Ok(answer)
     }
 
-    /// Stores messages in as many calls as they need; what is refused is only counted.
+    /// Stores messages in as many calls as needed. Refused messages are counted, and are no error.
     fn append_all(&mut self, messages: &[String]) {
         let mut rest = messages;
         while !rest.is_empty() {
@@ -218,7 +220,7 @@ impl Opened {
                 [large] if large.len() > BATCH_BYTES_MAX => self.append_large(large),
                 _ => self.append(batch),
             };
-            // A batch that is refused is refused whole, and so it cannot go on within it.
+            // The engine refuses a batch as a whole, so the loop continues after the batch.
             let (_, after) = rest.split_at(taken.unwrap_or_else(|error| {
                 self.refused += u64::try_from(batch.len()).unwrap_or(u64::MAX);
                 self.refusal = Some(error.to_string());
@@ -228,7 +230,7 @@ impl Opened {
         }
     }
 
-    /// Returns how many messages are done with.
+    /// Stores the first messages of a batch. Returns how many were stored or skipped, at least 1.
     fn append(&mut self, batch: &[String]) -> Result<usize> {
         let taken = self.engine.append(batch)?;
         self.ingested += taken.ingested;
@@ -327,7 +329,7 @@ impl Opened {
     }
 }
 
-/// How many messages from the front fit one call; a longer one is alone.
+/// Returns how many of the first messages fit one call; a message over the limit is alone.
 fn batch_length(messages: &[String]) -> usize {
     let mut bytes = 0_usize;
     let fitting = messages.iter().take(BATCH_MESSAGES_MAX).take_while(|message| {

@@ -12,29 +12,29 @@ use serde::Deserialize;
 
 /// Characters of a token, by the estimate of the protocol.
 const CHARACTERS_PER_TOKEN: usize = 4;
-/// The least of `salient` for one block.
+/// Smallest number of characters that [`Kind::Salient`] takes of one block.
 const BLOCK_CHARACTERS_MIN: usize = 12;
-/// A word of so many letters counts as salient.
+/// Smallest number of letters of a word that counts as salient for its length.
 const WORD_LETTERS_MIN: usize = 5;
 
-/// Who writes the summaries.
+/// A way to write summaries.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {
     /// The beginning of the source.
     Head,
-    /// The words of each block that look as if they mattered.
+    /// Of each block, the first words with a capital, a digit, or at least 5 letters.
     Salient,
     /// The engine's own summariser.
     #[default]
     Offline,
 }
 
-/// Who writes the summaries, and how long they are.
+/// How summaries are written, and their lengths.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
 #[serde(default)]
 pub(crate) struct Summarizer {
-    /// Who writes.
+    /// The way to write.
     pub(crate) kind: Kind,
     /// Tokens of a summary of messages.
     pub(crate) leaf_tokens: usize,
@@ -43,14 +43,15 @@ pub(crate) struct Summarizer {
 }
 
 impl Default for Summarizer {
-    /// The sizes that the reference engine asks a model for.
+    /// Returns the offline summariser, with the lengths that the reference engine requests.
     fn default() -> Self {
         Self { kind: Kind::Offline, leaf_tokens: 2_400, condensed_tokens: 2_000 }
     }
 }
 
 impl Summarizer {
-    /// The summary of a source; `None`: the engine writes it itself.
+    /// Returns the summary of a source; `None`: the engine's own summariser must write it.
+    /// `aggressive` halves the length.
     pub(crate) fn write(&self, source: &str, condensed: bool, aggressive: bool) -> Option<String> {
         let tokens = if condensed { self.condensed_tokens } else { self.leaf_tokens };
         let characters = tokens.saturating_mul(CHARACTERS_PER_TOKEN);
@@ -66,7 +67,8 @@ impl Summarizer {
     }
 }
 
-/// An equal share of each block that a line with `[` opens.
+/// Takes salient words from each block, an equal share of `characters` for each. A line that starts
+/// with `[` begins a block.
 fn salient(source: &str, characters: usize) -> String {
     let mut blocks: Vec<Vec<&str>> = Vec::new();
     for line in source.lines() {
@@ -111,11 +113,11 @@ pub(super) struct Answer {
     pub(super) input_tokens: u32,
     /// Tokens of the answer.
     pub(super) output_tokens: u32,
-    /// How long it took.
+    /// Time from the request to the answer.
     pub(super) duration: Duration,
 }
 
-/// The answers of a model since somebody looked, and who gives them.
+/// The summariser in use, and its answers since the last [`Meter::take`].
 #[derive(Debug, Default)]
 pub(super) struct Meter {
     state: Mutex<State>,
@@ -128,24 +130,24 @@ struct State {
 }
 
 impl Meter {
-    /// Says who answers from now on.
+    /// Sets the summariser, and removes all recorded answers.
     pub(super) fn choose(&self, summarizer: Summarizer) {
         self.locked(|state| *state = State { summarizer, answers: Vec::new() });
     }
 
-    /// Who answers.
+    /// Returns the summariser in use.
     pub(super) fn summarizer(&self) -> Summarizer {
         self.locked(|state| state.summarizer)
     }
 
-    /// Notes an answer that began then.
+    /// Records an answer to a request that was made at `begin`.
     pub(super) fn add(&self, begin: Instant, input_tokens: u32, output_tokens: u32) {
         let duration = begin.elapsed();
         let answer = Answer { input_tokens, output_tokens, duration };
         self.locked(|state| state.answers.push(answer));
     }
 
-    /// The answers since the last look.
+    /// Returns and removes the recorded answers.
     pub(super) fn take(&self) -> Vec<Answer> {
         self.locked(|state| std::mem::take(&mut state.answers))
     }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{native::Native, serve::Served};
 use crate::generate::generate;
 
-/// Bytes that the messages of the large one need more than a call takes.
+/// Bytes of the text of a large message: more than one call accepts.
 const LARGE_BYTES: usize = 600_000;
 
 fn served() -> Served {

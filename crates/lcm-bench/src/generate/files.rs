@@ -10,7 +10,7 @@ use super::{Meta, generate};
 use crate::failure::{Result, context};
 
 impl Meta {
-    /// The text of the side file.
+    /// Returns the text of the side file `FILE.meta.json`.
     pub(crate) fn text(&self) -> String {
         // Strings and numbers always have a JSON form.
         serde_json::to_string(self).unwrap_or_default()

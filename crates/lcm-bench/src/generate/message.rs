@@ -16,7 +16,7 @@ pub(super) struct Message {
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Part {
-    /// What somebody said.
+    /// Text of a user or of the assistant.
     Text { text: String },
     /// A call of a tool.
     ToolCall { id: String, name: &'static str, input: Input },
@@ -27,7 +27,7 @@ pub(super) enum Part {
 /// The arguments of a call.
 #[derive(Serialize)]
 pub(super) struct Input {
-    /// A file.
+    /// Path of a file.
     pub(super) path: String,
     /// Two words.
     pub(super) query: String,
@@ -36,19 +36,19 @@ pub(super) struct Input {
 }
 
 impl Message {
-    /// A message said at this time, in milliseconds since the Unix epoch.
+    /// Creates a message with the time `time_ms`, in milliseconds since the Unix epoch.
     pub(super) fn new(id: String, role: &'static str, time_ms: u64, parts: Vec<Part>) -> Self {
         Self { id, role, timestamp: iso_millis(time_ms), parts }
     }
 
-    /// The message as one line of JSON, without its end.
+    /// Returns the message as one line of JSON, without a line end.
     pub(super) fn line(&self) -> String {
         json(self)
     }
 }
 
 impl Part {
-    /// Bytes and characters of its text, or of its arguments as JSON.
+    /// Returns the bytes and characters of the text, or of a call's arguments as JSON.
     pub(super) fn size(&self) -> (u64, u64) {
         let count = |text: &str| {
             let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
@@ -62,8 +62,8 @@ impl Part {
     }
 }
 
-/// Adds a sentence to the first text of a message, else to its first result: behind the first
-/// sentence there, else at the end.
+/// Inserts a sentence into the first text part of a message, or without a text part into its first
+/// tool result: after the first sentence of the part, or at its end if there is only one sentence.
 pub(super) fn insert(parts: &mut [Part], sentence: &str) {
     let has_text = parts.iter().any(|part| matches!(part, Part::Text { .. }));
     let place = parts.iter_mut().find_map(|part| match part {

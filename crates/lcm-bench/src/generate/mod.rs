@@ -20,15 +20,15 @@ use words::{ONSETS, VOWELS, Vocabulary};
 
 pub(crate) use files::write;
 
-/// 2026-01-05T09:00:00Z, when every workload begins, in milliseconds.
+/// 2026-01-05T09:00:00Z, the time before the first message of every workload, in milliseconds.
 const BEGIN_MS: u64 = 1_767_603_600_000;
 /// Share of turns in Chinese.
 const CHINESE_SHARE: f64 = 0.02;
-/// One of so many messages carries a code that stands nowhere else.
+/// Every 250th message contains a needle: a code that is in no other message.
 const NEEDLE_EVERY: u32 = 250;
 const TOOLS: [&str; 6] = ["read_file", "run_shell", "grep", "edit_file", "web_fetch", "list_dir"];
 
-/// A code that one message carries and no other.
+/// A code that exactly one message contains.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub(crate) struct Needle {
     /// Id of the message.
@@ -47,7 +47,7 @@ impl Serialize for Roles {
     }
 }
 
-/// What a workload amounts to, as its side file says it.
+/// Counts and sums of a workload, as its side file has them.
 #[derive(Debug, Serialize)]
 pub(crate) struct Meta {
     format: &'static str,
@@ -57,11 +57,12 @@ pub(crate) struct Meta {
     text_bytes: u64,
     approx_tokens: u64,
     avg_tokens: Number,
-    /// The codes that stand in one message each.
+    /// The codes, each in exactly one message.
     pub(crate) needles: Vec<Needle>,
 }
 
-/// Hands `messages` lines, without their ends, to `each`. Returns what they amount to, and queries.
+/// Calls `each` with `messages` lines, without line ends. Returns their counts and sums, and
+/// queries.
 pub(crate) fn generate(seed: u32, messages: u32, each: &mut dyn FnMut(&str)) -> (Meta, Queries) {
     let mut random = Random::new(seed);
     let words = Vocabulary::new(&mut random);
@@ -86,12 +87,12 @@ pub(crate) fn generate(seed: u32, messages: u32, each: &mut dyn FnMut(&str)) -> 
     (meta, queries)
 }
 
-/// The conversation while it is made up.
+/// The state of the generation of a conversation.
 struct Talk<'a> {
     random: Random,
     words: &'a Vocabulary,
     each: &'a mut dyn FnMut(&str),
-    /// Messages that are wanted.
+    /// Number of messages to generate.
     limit: u32,
     /// Calls of tools so far.
     calls: u32,
@@ -104,7 +105,7 @@ impl Talk<'_> {
         self.meta.messages < self.limit
     }
 
-    /// A user's message and what follows it, cut where there is no room.
+    /// Writes a user's message, then rounds of tool calls, then an answer; stops at the limit.
     fn turn(&mut self) {
         let chinese = self.random.chance(CHINESE_SHARE);
         let text = self.text(chinese, 20, 60, 45.0);
@@ -134,7 +135,7 @@ impl Talk<'_> {
         }
     }
 
-    /// One or two calls of tools, and their results.
+    /// Writes a message with one or two tool calls, and a message for each result.
     fn round(&mut self) {
         let count = if self.random.chance(0.15) { 2 } else { 1 };
         let tokens = self.random.length_tokens(30.0, 0.6);
@@ -204,7 +205,7 @@ impl Talk<'_> {
     }
 }
 
-/// A ratio with one decimal, and none when that is 0.
+/// Returns a ratio rounded to one decimal; a decimal of 0 is left out.
 fn tenths(part: u64, whole: u64) -> Number {
     let tenths = (20 * part + whole).checked_div(2 * whole).unwrap_or(0);
     let text = match tenths % 10 {
@@ -224,7 +225,7 @@ mod tests {
         Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// The digests are those of the files that the workload's first generator wrote.
+    /// The digests are of files that an earlier generator of this format wrote.
     #[test]
     fn a_thousand_messages_have_the_bytes_of_the_format() {
         let mut lines = String::new();

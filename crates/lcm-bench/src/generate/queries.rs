@@ -18,7 +18,7 @@ pub(crate) struct Queries {
 struct Query {
     kind: &'static str,
     q: String,
-    /// Id of a message that must be found; `None`: nothing is promised.
+    /// Id of a message that must be found; `None`: no certain match is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     expect: Option<String>,
 }
@@ -66,17 +66,17 @@ impl Queries {
         Self { format: "lcm-queries/1", full_text, regex, cjk }
     }
 
-    /// The text of the side file.
+    /// Returns the text of the side file `FILE.queries.json`.
     pub(crate) fn text(&self) -> String {
         let mut out = Vec::new();
         let mut writer = Serializer::with_formatter(&mut out, PrettyFormatter::with_indent(b" "));
-        // Strings always have a JSON form, and memory can be written to.
+        // Strings always have a JSON form, and a write to memory cannot fail.
         let _ = self.serialize(&mut writer);
         String::from_utf8(out).unwrap_or_default()
     }
 }
 
-/// The needle at `(index + offset) / parts` of all.
+/// Returns the needle at the fraction `(index + offset) / parts` of the list.
 fn needle(needles: &[Needle], index: u32, offset: f64, parts: u32) -> Option<&Needle> {
     let count = f64::from(u32::try_from(needles.len()).unwrap_or(u32::MAX));
     let place = random::whole((f64::from(index) + offset) * count / f64::from(parts));

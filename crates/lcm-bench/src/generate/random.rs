@@ -10,7 +10,7 @@ pub(crate) struct Random {
 }
 
 impl Random {
-    /// The sequence of this seed.
+    /// Starts the sequence of this seed.
     pub(crate) const fn new(seed: u32) -> Self {
         Self { state: seed }
     }
@@ -28,7 +28,7 @@ impl Random {
         f64::from(self.bits()) / 4_294_967_296.0
     }
 
-    /// Whether something of this probability happens.
+    /// Draws `true` with this probability.
     pub(crate) fn chance(&mut self, probability: f64) -> bool {
         self.unit() < probability
     }
@@ -39,26 +39,27 @@ impl Random {
         u32::try_from(scaled).unwrap_or(u32::MAX)
     }
 
-    /// One of `choices`; empty when there are none.
+    /// Draws one of `choices`; an empty text if there are no choices.
     pub(crate) fn pick<'a>(&mut self, choices: &[&'a str]) -> &'a str {
         let count = u32::try_from(choices.len()).unwrap_or(u32::MAX);
         let index = usize::try_from(self.below(count)).unwrap_or(usize::MAX);
         choices.get(index).copied().unwrap_or_default()
     }
 
-    /// A number around 0 that is nearly normal, with a deviation of 1: six uniform ones added.
+    /// Draws a nearly normal number with mean 0 and standard deviation 1, as the sum of six uniform
+    /// numbers.
     fn normal(&mut self) -> f64 {
         let sum: f64 = (0..6).map(|_| self.unit()).sum();
         (sum - 3.0) / 0.5_f64.sqrt()
     }
 
-    /// A log-normal number of tokens around `median`, at least 6.
+    /// Draws a log-normal number of tokens with this median, at least 6.
     pub(crate) fn length_tokens(&mut self, median: f64, deviation: f64) -> u64 {
         whole((median * libm::exp(deviation * self.normal()) + 0.5).floor()).max(6)
     }
 }
 
-/// A whole number that was computed with floats; 0 below 0.
+/// Converts a float to a whole number, rounded down; a negative number becomes 0.
 #[expect(clippy::as_conversions, reason = "there is no other way; it saturates")]
 pub(crate) const fn whole(value: f64) -> u64 {
     value as u64

@@ -1,17 +1,16 @@
 //! The words and texts of a workload.
 //!
 //! In: random numbers. Out: pseudo-words with the frequencies of a language (Zipf's law with
-//! exponent
-//! 1.05), sentences, and Chinese text. The sets of syllables, words and characters belong to the
-//! format `lcm-workload/1`.
+//! exponent 1.05), sentences, and Chinese text. The sets of syllables, words and characters belong
+//! to the format `lcm-workload/1`.
 
 use std::collections::BTreeSet;
 
 use super::random::Random;
 
-/// Words of the vocabulary.
+/// Number of words in the vocabulary.
 const WORDS_MAX: usize = 20_000;
-/// Exponent of the frequencies.
+/// Exponent of Zipf's law.
 const EXPONENT: f64 = 1.05;
 
 /// Beginnings of syllables.
@@ -33,13 +32,13 @@ const HAN: &str = include_str!("han.txt");
 #[derive(Debug)]
 pub(crate) struct Vocabulary {
     words: Vec<String>,
-    /// Probability of a word or one before it.
+    /// For each word, the probability of the word or any word before it.
     cumulative: Vec<f64>,
     han: Vec<char>,
 }
 
 impl Vocabulary {
-    /// Makes up the words.
+    /// Makes the vocabulary: the frequent words, then random pseudo-words.
     pub(crate) fn new(random: &mut Random) -> Self {
         let mut words: Vec<String> = FREQUENT.split_whitespace().map(str::to_owned).collect();
         let mut known: BTreeSet<String> = words.iter().cloned().collect();
@@ -61,20 +60,20 @@ impl Vocabulary {
         Self { words, cumulative, han }
     }
 
-    /// The word of this rank, from 0; empty when there is none.
+    /// Returns the word of this rank, from 0; an empty text beyond the last word.
     pub(crate) fn ranked(&self, rank: u32) -> &str {
         let rank = usize::try_from(rank).unwrap_or(usize::MAX);
         self.words.get(rank).map_or("", String::as_str)
     }
 
-    /// A word, frequent ones more often.
+    /// Draws a word by its frequency.
     pub(crate) fn word(&self, random: &mut Random) -> &str {
         let wanted = random.unit();
         let rank = self.cumulative.partition_point(|share| *share < wanted);
         self.words.get(rank).or(self.words.last()).map_or("", String::as_str)
     }
 
-    /// Sentences of about `tokens` tokens, at 4 characters each.
+    /// Draws sentences of about `tokens` tokens, with 4 characters per token.
     pub(crate) fn sentences(&self, random: &mut Random, tokens: u64) -> String {
         let target = usize::try_from(tokens.saturating_mul(4)).unwrap_or(usize::MAX);
         let mut text = String::new();
@@ -101,14 +100,14 @@ impl Vocabulary {
         text
     }
 
-    /// A Chinese character.
+    /// Draws a Chinese character.
     pub(crate) fn character(&self, random: &mut Random) -> char {
         let count = u32::try_from(self.han.len()).unwrap_or(u32::MAX);
         let index = usize::try_from(random.below(count)).unwrap_or(usize::MAX);
         self.han.get(index).copied().unwrap_or_default()
     }
 
-    /// So many Chinese characters, with a mark after every 14.
+    /// Draws `count` Chinese characters, with a comma or full stop after every 14 characters.
     pub(crate) fn chinese(&self, random: &mut Random, count: u32) -> String {
         const FULL_STOP: char = '\u{3002}';
         let mut text = String::new();

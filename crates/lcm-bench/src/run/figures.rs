@@ -1,21 +1,22 @@
 //! The figures of a run, with their bounds.
 //!
 //! Ratios hold on any machine, so a run fails when a ratio exceeds its bound. Absolute figures
-//! assume two ordinary cores at the largest size and are only printed beside their bounds.
+//! assume two ordinary cores at the largest size. They are printed beside their bounds, and fail
+//! only a run with `--strict`.
 
-/// What a value must be.
+/// The bound of a value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Bound {
     /// At most this.
     AtMost(f64),
     /// At least this.
     AtLeast(f64),
-    /// Anything; it is there to be read.
+    /// No bound; the value is only printed.
     Open,
 }
 
 impl Bound {
-    /// Whether a value keeps it.
+    /// Returns whether a value is within the bound.
     pub(super) fn holds(self, value: f64) -> bool {
         match self {
             Self::AtMost(most) => value <= most,
@@ -25,25 +26,25 @@ impl Bound {
     }
 }
 
-/// On which sizes a bound is meant.
+/// The sizes of a conversation to which a bound applies.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum At {
-    /// On every size of at least so many messages; missing it fails the run.
+    /// Every size of at least this many messages; a missed bound fails the run.
     Ratio(u32),
-    /// On the largest size; missing it fails a strict run only.
+    /// The largest size; a missed bound fails only a run with `--strict`.
     Absolute,
 }
 
 /// One figure.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Figure {
-    /// Its name in the table.
+    /// Name in the table.
     pub(super) name: &'static str,
-    /// Its unit; empty: none.
+    /// Unit; empty: no unit.
     pub(super) unit: &'static str,
-    /// What it must be.
+    /// Bound of the value.
     pub(super) bound: Bound,
-    /// Where.
+    /// Sizes to which the bound applies.
     pub(super) at: At,
 }
 
@@ -51,12 +52,13 @@ const fn at_most(name: &'static str, unit: &'static str, most: f64) -> Figure {
     Figure { name, unit, bound: Bound::AtMost(most), at: At::Absolute }
 }
 
-/// In a shorter conversation, the tail is nearly everything, so comparing the ends tells little.
+/// A ratio of at most `most`, in conversations of at least `messages_min` messages: in a shorter
+/// conversation the ratio says little, because the fresh tail is nearly all of it.
 const fn ratio(name: &'static str, most: f64, messages_min: u32) -> Figure {
     Figure { name, unit: "", bound: Bound::AtMost(most), at: At::Ratio(messages_min) }
 }
 
-/// Something that must be so in all of its parts.
+/// A value of at least `least`, in conversations of at least `messages_min` messages.
 const fn must(name: &'static str, least: f64, messages_min: u32) -> Figure {
     Figure { name, unit: "", bound: Bound::AtLeast(least), at: At::Ratio(messages_min) }
 }
@@ -100,7 +102,8 @@ pub(super) const FIGURES: [Figure; 26] = [
         bound: Bound::AtLeast(10_000.0),
         at: At::Absolute,
     },
-    // The first 1,600 messages of a conversation have nothing to merge: a tenth must be much more.
+    // While the first 1,600 messages are stored, no search segments are merged, so a tenth of the
+    // conversation must have many more messages.
     ratio(INGEST_TENTHS, 1.3, 100_000),
     at_most(INGEST_SLOWEST, "ms", 50.0),
     at_most(RAW_WARM, "ms", 3.0),
@@ -128,19 +131,20 @@ pub(super) const FIGURES: [Figure; 26] = [
     at_most(LINEAR, "MB", 64.0),
 ];
 
-/// A figure of the largest size over that of a smaller one.
+/// A figure at the largest size, divided by the same figure at a smaller size.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Growth {
-    /// The figure.
+    /// Name of the figure.
     pub(super) name: &'static str,
-    /// The smallest size that it is meant to be compared with: below it the work itself is less.
+    /// Smallest number of messages of the smaller size; with fewer messages the work itself is
+    /// less, and the bound does not apply.
     pub(super) messages_min: u32,
-    /// The bound.
+    /// Bound of the quotient.
     pub(super) bound: Bound,
 }
 
-/// What must not grow with a conversation. A conversation of 1,000 messages fills a context as one
-/// of 10,000 does, but leaves fewer summaries.
+/// Figures that must not grow with a conversation. A conversation of 1,000 messages fills a context
+/// like a conversation of 10,000 messages, but has fewer summaries after compaction.
 pub(super) const GROWTHS: [Growth; 4] = [
     Growth { name: RAW_WARM, messages_min: 1_000, bound: Bound::AtMost(1.5) },
     Growth { name: RAW_COLD, messages_min: 1_000, bound: Bound::AtMost(1.5) },
@@ -148,5 +152,5 @@ pub(super) const GROWTHS: [Growth; 4] = [
     Growth { name: FULL_COLD, messages_min: 10_000, bound: Bound::AtMost(1.5) },
 ];
 
-/// What must also hold of a conversation that was not made up, whatever its size.
+/// Figures whose bounds also apply to conversations from files (`--workload`), at any size.
 pub(super) const ANYWHERE: [&str; 4] = [CONTEXT, CHECK, LOSSLESS, STORE];

@@ -18,19 +18,19 @@ use crate::failure::{Failure, Result, failure};
 const BUDGET: u32 = 128_000;
 /// Messages of one batch.
 const BATCH_MESSAGES: usize = 100;
-/// Messages that are asked for again, spread over the conversation.
+/// Number of messages to read back, spread over the conversation.
 const LOOKED_UP: usize = 100;
 /// Bytes of a megabyte.
 const MEGABYTE: f64 = 1_000_000.0;
 
-/// What was measured.
+/// The figures of one run.
 #[derive(Debug, Default)]
 pub(super) struct Measured {
     /// Figures by name.
     pub(super) figures: BTreeMap<&'static str, f64>,
     /// Bytes of the store by kind; `None`: the engine does not say.
     pub(super) bytes: Option<Value>,
-    /// Figures that the engine could not give, with its reason.
+    /// Figures that the engine could not give, each with the engine's error.
     pub(super) missing: BTreeMap<&'static str, String>,
 }
 
@@ -38,17 +38,18 @@ struct Journey<'a> {
     engine: Process,
     workload: &'a Workload,
     measured: Measured,
-    /// Messages that were appended between measurements.
+    /// Number of messages that were appended between measurements.
     appended: usize,
-    /// Bytes of all messages that were handed over.
+    /// Bytes of all messages that the engine received.
     input_bytes: f64,
 }
 
-/// Takes an engine through a conversation, in a store at `db` that does not exist yet.
+/// Runs an engine through a conversation and measures it, in a new store at `db`; with `search`,
+/// also measures searches.
 ///
 /// # Errors
 ///
-/// The engine ends, or fails where it must not.
+/// The engine ends, or fails in an operation that every engine must support.
 pub(super) fn measure(
     contender: &Contender,
     workload: &Workload,
@@ -85,7 +86,7 @@ pub(super) fn measure(
     Ok(journey.measured)
 }
 
-/// A number of an answer.
+/// Returns the number at a JSON pointer of an answer; `None`: there is no number.
 fn number(answer: &Value, pointer: &str) -> Option<f64> {
     answer.pointer(pointer).and_then(Value::as_f64)
 }
@@ -136,7 +137,7 @@ impl Journey<'_> {
     }
 
     fn assemble(&mut self, warm: &'static str, cold: &'static str) -> Result<()> {
-        // The first one of an instance is cold, whatever was asked for.
+        // The first assembly of an instance is always cold, so its time is not used.
         self.engine.ask(&assembly(false))?;
         for (name, is_cold) in [(warm, false), (cold, true)] {
             let request = assembly(is_cold);
@@ -212,7 +213,8 @@ impl Journey<'_> {
         }))
     }
 
-    /// The share of codes that are found in their message; `None`: the engine does not search.
+    /// Returns the share of codes that a search finds in their message, from 0 to 1; `None`: the
+    /// engine has no search, or the workload has no codes.
     fn needles(&mut self) -> Option<f64> {
         let needles = &self.workload.needles;
         let mut found = 0;
@@ -249,7 +251,7 @@ impl Journey<'_> {
         }
     }
 
-    /// Asks for messages by their ids and compares their texts and outputs.
+    /// Reads messages by their ids and compares each with the original.
     fn look_up(&mut self) -> Result<()> {
         let lines = &self.workload.lines;
         let step = (lines.len() / LOOKED_UP).max(1);
@@ -265,7 +267,7 @@ impl Journey<'_> {
     }
 }
 
-/// Whether role and parts of an answer are those of a message.
+/// Returns whether an answer has the role and the parts of a message.
 fn is_same(message: &Value, answer: &Value) -> bool {
     let parts = |value: &Value| value.get("parts").and_then(Value::as_array).cloned();
     let (wanted, found) = (parts(message).unwrap_or_default(), parts(answer).unwrap_or_default());

@@ -34,7 +34,7 @@ const QUERIES: usize = 200;
 const QUICK_SIZES: [u32; 2] = [1_000, 10_000];
 const QUICK_QUERIES: usize = 40;
 
-/// What one engine reached on one size: a figure is the median of its runs.
+/// The figures of one engine on one conversation, of all runs; the table shows their medians.
 #[derive(Debug, Default)]
 struct Column {
     values: BTreeMap<&'static str, Vec<f64>>,
@@ -59,12 +59,12 @@ impl Column {
 /// All engines on one conversation.
 struct Section {
     title: String,
-    /// Messages of a conversation that was made up; `None`: it was not.
+    /// Number of messages of a generated conversation; `None`: the conversation is from a file.
     size: Option<u32>,
     columns: Vec<Column>,
 }
 
-/// Measures and prints.
+/// Measures all engines and prints the table.
 ///
 /// # Errors
 ///
@@ -103,7 +103,7 @@ pub(crate) fn run(options: &Run) -> Result<()> {
     table.verdict(options.strict)
 }
 
-/// The component first, then whatever else was asked for.
+/// Returns the engines to measure: the component first, then the engines of the options.
 fn contenders(options: &Run) -> Result<Vec<Contender>> {
     let program = std::env::current_exe().map_err(context("finding this program"))?;
     let program = program.display().to_string();
@@ -141,7 +141,7 @@ impl Drop for Scratch {
     }
 }
 
-/// A store's folder within the run's, removed at its end.
+/// Calls `work` with the path of a new store. The folder of the store is removed afterwards.
 fn with_store<T>(scratch: &Path, work: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
     let dir = scratch.join("store");
     let named = || format!("making `{}`", dir.display());
@@ -151,8 +151,8 @@ fn with_store<T>(scratch: &Path, work: impl FnOnce(&Path) -> Result<T>) -> Resul
     done.and_then(|done| removed.map(|()| done))
 }
 
-/// Starts an engine once: the component is compiled then, and an engine that does not work is
-/// known before anything is measured.
+/// Starts an engine once before the measurements. This call compiles the component, and fails early
+/// if the engine does not work.
 fn warm_up(contender: &Contender, scratch: &Path) -> Result<()> {
     with_store(scratch, |db| {
         let mut engine = Process::start(contender)?;
@@ -165,7 +165,7 @@ fn warm_up(contender: &Contender, scratch: &Path) -> Result<()> {
     })
 }
 
-/// Every run goes through all engines before the next begins.
+/// Measures all engines `runs` times, in turn: one run of each engine, then the next run.
 fn measure_all(
     contenders: &[Contender],
     workload: &Workload,
@@ -179,7 +179,7 @@ fn measure_all(
             let mut say = |step: &str| {
                 eprintln!("{name}, {} messages, run {run}: {step}", workload.lines.len());
             };
-            // Hundreds of searches of each kind are their own repetition.
+            // Searches run only once: there are up to hundreds of each kind.
             let search = run == 1;
             let measured = with_store(scratch, |db| {
                 journey::measure(contender, workload, db, search, &mut say)

@@ -1,6 +1,7 @@
 //! Statistics of measurements.
 
-/// The nearest value that `percent` of all do not exceed; `None`: there are none.
+/// Returns the least value that at least `percent` % of the values do not exceed; `None`: there are
+/// no values.
 pub(super) fn percentile(values: &[f64], percent: usize) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -8,7 +9,7 @@ pub(super) fn percentile(values: &[f64], percent: usize) -> Option<f64> {
     sorted.get(rank - 1).copied()
 }
 
-/// The middle value; of two in the middle, their mean. `None`: there are none.
+/// Returns the middle value, or the mean of the two middle values; `None`: no values.
 pub(super) fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -19,12 +20,13 @@ pub(super) fn median(values: &[f64]) -> Option<f64> {
     sorted.get(sorted.len() / 2 - 1).map(|before| f64::midpoint(*before, middle))
 }
 
-/// The largest value; `None`: there are none.
+/// Returns the largest value; `None`: no values.
 pub(super) fn largest(values: &[f64]) -> Option<f64> {
     values.iter().copied().reduce(f64::max)
 }
 
-/// The mean of the last tenth over that of the first; `None`: less than 20 values.
+/// Returns the mean of the last tenth of the values, divided by the mean of the first tenth.
+/// `None`: fewer than 20 values, or a first tenth of zeros.
 pub(super) fn last_to_first_tenth(values: &[f64]) -> Option<f64> {
     let tenth = values.len() / 10;
     if tenth < 2 {

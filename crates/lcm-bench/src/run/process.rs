@@ -15,7 +15,7 @@ use crate::failure::{Failure, Result, context, failure};
 /// A program that serves an engine.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Contender {
-    /// Its name in the table.
+    /// Name in the table.
     pub(super) name: String,
     /// The program and its arguments.
     pub(super) command: Vec<String>,
@@ -51,7 +51,7 @@ impl Process {
     ///
     /// # Errors
     ///
-    /// It cannot be started.
+    /// The program cannot be started.
     pub(super) fn start(contender: &Contender) -> Result<Self> {
         let (program, arguments) =
             contender.command.split_first().ok_or(Failure("no program".to_owned()))?;
@@ -67,16 +67,16 @@ impl Process {
         Ok(Self { name, process, requests, answers: BufReader::new(answers) })
     }
 
-    /// The answer to a request.
+    /// Sends a request and returns the answer.
     ///
     /// # Errors
     ///
-    /// The engine says so, or it ended.
+    /// The engine answers with an error, or its process ended.
     pub(super) fn ask(&mut self, request: &Value) -> Result<Value> {
         self.ask_line(&request.to_string())
     }
 
-    /// The answer to an `ingest` of messages that are JSON already.
+    /// Sends an `ingest` of messages, which are JSON texts, and returns the answer.
     ///
     /// # Errors
     ///
@@ -119,7 +119,7 @@ impl Process {
 }
 
 impl Drop for Process {
-    /// Leaves no engine behind when a measurement fails.
+    /// Ends the process of the engine if a measurement failed.
     fn drop(&mut self) {
         self.requests = None;
         if matches!(self.process.try_wait(), Ok(None)) {

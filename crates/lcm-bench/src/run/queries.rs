@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-/// Messages that an index may look at together when it looks for characters.
+/// Number of consecutive messages (a unit) for which an index may list three-character pieces.
 const UNIT_MESSAGES: usize = 64;
-/// Most of all units, in percent, that hold a rare literal.
+/// Largest number of units, in percent of all units, that may contain a rare literal.
 const UNITS_PERCENT_MAX: usize = 5;
 /// Words that are neither frequent nor rare begin at this rank.
 const MIDDLE_RANK: usize = 200;
@@ -19,23 +19,23 @@ const MIDDLE_RANK: usize = 200;
 pub(super) struct Queries {
     /// Words of few messages.
     pub(super) rare: Vec<String>,
-    /// The words of most messages.
+    /// Words of the most messages.
     pub(super) frequent: Vec<String>,
     /// Two Chinese characters.
     pub(super) cjk: Vec<String>,
-    /// A frequent word, one in the middle, and a rare one.
+    /// A frequent word, a word of middle frequency, and a rare word.
     pub(super) three: Vec<String>,
-    /// Regular expressions with three characters that few units hold.
+    /// Regular expressions that begin with three characters that few units contain.
     pub(super) literal: Vec<String>,
     /// Regular expressions of all kinds.
     pub(super) regex: Vec<String>,
 }
 
-/// How many documents or units hold something, counted in their order.
+/// The number of documents or units that contain a word, pair or gram, counted in order.
 #[derive(Clone, Copy, Default)]
 struct Count {
     holders: usize,
-    /// The last one that was counted, from 1.
+    /// Number of the last counted document or unit, from 1; 0: none.
     last: usize,
 }
 
@@ -132,13 +132,14 @@ impl Counts {
     }
 }
 
-/// Evenly chosen elements, at most `count`.
+/// Returns at most `count` of the values, at equal distances.
 fn spread<T>(values: &[T], count: usize) -> impl Iterator<Item = &T> {
     let wanted = count.min(values.len());
     (0..wanted).filter_map(move |index| values.get(index * values.len() / wanted))
 }
 
-/// Expressions with a frequent literal, with short ones, with a choice, and with classes alone.
+/// Returns regular expressions of four kinds: with a frequent word, with the first two letters of
+/// a word, with a choice of two words, and of character classes with few literal characters.
 fn regexes(words: &[String], count: usize) -> Vec<String> {
     let mut found = BTreeSet::new();
     let mut out = Vec::new();
@@ -158,7 +159,7 @@ fn regexes(words: &[String], count: usize) -> Vec<String> {
     out
 }
 
-/// The texts that can be searched in a JSON value.
+/// Collects the texts and numbers of a JSON value.
 fn collect(value: &Value, texts: &mut Vec<String>) {
     match value {
         Value::String(text) => texts.push(text.clone()),

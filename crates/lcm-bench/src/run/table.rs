@@ -10,20 +10,20 @@ use super::{
 };
 use crate::failure::{Result, failure};
 
-/// What became of a bound.
+/// Whether the first engine kept a bound.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Verdict {
-    /// It is kept, or there is none.
+    /// The bound is kept, or there is no bound.
     Kept,
-    /// A ratio is exceeded.
+    /// A bound of a ratio is missed, which fails the run.
     Failed,
-    /// An absolute figure is exceeded.
+    /// A bound of an absolute figure is missed.
     Over,
-    /// There is a bound, but no figure.
+    /// There is a bound, but the first engine has no value.
     Missing,
 }
 
-/// A figure of all engines.
+/// One figure, with the values of all engines.
 struct Row {
     name: String,
     unit: &'static str,
@@ -33,7 +33,7 @@ struct Row {
 }
 
 impl Row {
-    /// The first engine is the one that is judged.
+    /// Creates a row. The verdict is about the first value; `ratio`: a missed bound fails the run.
     fn new(
         name: String,
         unit: &'static str,
@@ -51,7 +51,7 @@ impl Row {
         Self { name, unit, bound, values, verdict }
     }
 
-    /// The cells of the row: name, bound, values, verdict.
+    /// Returns the cells of the row: name, bound, values, verdict.
     fn cells(&self) -> Vec<String> {
         let bound = match self.bound {
             Bound::AtMost(most) => format!("<= {}", shown(most)),
@@ -80,7 +80,7 @@ impl Row {
     }
 }
 
-/// Rows of one size, or of what is compared between sizes.
+/// Rows of one conversation, or of the comparison between two sizes.
 struct Block {
     title: String,
     rows: Vec<Row>,
@@ -94,7 +94,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Judges what was measured. Sections of sizes are in their order.
+    /// Compares all figures with their bounds. Sections with a size must be in ascending order.
     pub(super) fn new(names: &[&str], sections: &[Section]) -> Self {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let largest = sections.iter().filter_map(|section| section.size).max();
@@ -110,7 +110,7 @@ impl Table {
         Self { names, blocks }
     }
 
-    /// The tables as text.
+    /// Returns the tables as text.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
         for block in &self.blocks {
@@ -129,7 +129,7 @@ impl Table {
         text
     }
 
-    /// Every figure, by block and engine.
+    /// Returns every figure as JSON, by block and engine.
     pub(super) fn json(&self) -> Value {
         let blocks = self.blocks.iter().map(|block| {
             let rows = block.rows.iter().map(|row| {
@@ -150,11 +150,11 @@ impl Table {
         blocks.collect()
     }
 
-    /// Whether the first engine kept its bounds: all ratios, and when `strict` everything.
+    /// Checks that the first engine kept the bounds of all ratios, and with `strict` all bounds.
     ///
     /// # Errors
     ///
-    /// It did not; the message names what was exceeded.
+    /// A bound was missed; the message names the figures.
     pub(super) fn verdict(&self, strict: bool) -> Result<()> {
         let missed = |row: &&Row| match row.verdict {
             Verdict::Kept => false,
@@ -190,7 +190,7 @@ fn rows(section: &Section, is_largest: bool) -> Vec<Row> {
     FIGURES.iter().map(row).collect()
 }
 
-/// The sizes by kind, and why figures are missing.
+/// Returns lines for each engine: its bytes in the store by kind, and why figures are missing.
 fn notes(names: &[String], section: &Section) -> Vec<String> {
     let mut notes = Vec::new();
     for (name, column) in names.iter().zip(&section.columns) {
@@ -213,7 +213,8 @@ fn notes(names: &[String], section: &Section) -> Vec<String> {
     notes
 }
 
-/// The largest size against 10,000 messages, or against the next smaller one.
+/// Compares the largest size with 10,000 messages, or else with the next smaller size. `None`:
+/// there are fewer than two sizes.
 fn growth(sections: &[Section]) -> Option<Block> {
     let made_up: Vec<(u32, &Section)> =
         sections.iter().filter_map(|section| Some((section.size?, section))).collect();
@@ -235,7 +236,8 @@ fn growth(sections: &[Section]) -> Option<Block> {
     })
 }
 
-/// A number with as many digits as say something, in groups of three.
+/// Formats a number with two decimals, without decimals from 1,000 on, and with a comma between
+/// groups of three digits.
 pub(super) fn shown(value: f64) -> String {
     let decimals = if value.fract() == 0.0 || value.abs() >= 1_000.0 { 0 } else { 2 };
     let text = format!("{value:.decimals$}");
@@ -250,7 +252,7 @@ pub(super) fn shown(value: f64) -> String {
     if fraction.is_empty() { grouped } else { format!("{grouped}.{fraction}") }
 }
 
-/// Lines of cells under each other; the first is left-aligned, the last as well.
+/// Aligns cells in columns: the first and the last cell of a line to the left, others to the right.
 fn aligned(lines: &[Vec<String>]) -> String {
     let columns = lines.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {

@@ -10,33 +10,34 @@ use crate::{
     generate::{Needle, generate},
 };
 
-/// Measurements of one kind of assembly.
+/// Number of measurements of each kind of assembly.
 const ASSEMBLIES: usize = 20;
-/// Kinds of assembly: warm and cold, before and after compaction.
+/// Number of kinds of assembly: warm and cold, before and after compaction.
 const ASSEMBLY_KINDS: usize = 4;
-/// Messages that are needed beyond those of the conversation.
+/// Number of further messages: before each measured assembly one message is appended.
 const EXTRA: usize = ASSEMBLIES * ASSEMBLY_KINDS;
-/// Codes that are looked for.
+/// About the number of codes to search for.
 const NEEDLES: usize = 50;
 
-/// A conversation and what is done with it.
+/// A conversation, and the operations to measure on it.
 pub(super) struct Workload {
-    /// The messages that are taken in at first.
+    /// The messages to store first, one JSON line each.
     pub(super) lines: Vec<String>,
-    /// The messages that follow.
+    /// The messages to append between measurements.
     pub(super) extra: Vec<String>,
-    /// What is searched for.
+    /// The queries of the searches.
     pub(super) queries: Queries,
-    /// Codes that each stand in one message.
+    /// Codes to search for, each in one message.
     pub(super) needles: Vec<Needle>,
-    /// Measurements of one kind of assembly.
+    /// Number of measurements of each kind of assembly.
     pub(super) assemblies: usize,
-    /// The model, as the protocol names it.
+    /// The summariser, as a JSON value of the protocol.
     pub(super) summarizer: Value,
 }
 
 impl Workload {
-    /// The conversation of a seed with `messages` messages, and `queries` queries of each kind.
+    /// Generates the conversation of a seed, with `messages` messages and at most `queries` queries
+    /// of each kind.
     pub(super) fn new(seed: u32, messages: u32, queries: usize) -> Self {
         let size = usize::try_from(messages).unwrap_or(usize::MAX);
         let extra = EXTRA;
@@ -55,11 +56,12 @@ impl Workload {
         }
     }
 
-    /// The conversation of a file, one message per line. Its last messages follow the others.
+    /// Reads a conversation from a file with one message per line. The last 80 messages are those
+    /// to append between measurements.
     ///
     /// # Errors
     ///
-    /// It cannot be read, or has too few messages.
+    /// The file cannot be read, or has fewer than 81 messages.
     pub(super) fn read(path: &Path, queries: usize) -> Result<Self> {
         let named = format!("reading `{}`", path.display());
         let text = std::fs::read_to_string(path).map_err(context(named.clone()))?;

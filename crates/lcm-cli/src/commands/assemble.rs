@@ -20,7 +20,7 @@ use crate::{
     session::Session,
 };
 
-/// Most characters of a message to show to people.
+/// Largest number of characters of a message to show to people.
 const SHOWN_MAX: usize = 110;
 
 #[derive(Serialize)]

@@ -1,4 +1,4 @@
-//! `lcm config`: the configuration that counts, and how each key was treated.
+//! `lcm config`: prints the effective configuration, and how each key was treated.
 //!
 //! In: the file of `--config` and the environment. Out: the keys with their values, and a line for
 //! each key without effect or under another name. No store is opened.

@@ -30,7 +30,7 @@ const TRANSCRIPT: &[u8] = include_bytes!("../../demo/transcript.jsonl");
 const BUDGET: u32 = 8_000;
 /// Levels to expand; the summaries of the transcript have fewer.
 const ALL_LEVELS: u32 = 64;
-/// Most characters to show of a message.
+/// Largest number of characters to show of a message.
 const SHOWN_MAX: usize = 84;
 
 #[derive(Serialize)]

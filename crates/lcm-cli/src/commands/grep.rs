@@ -64,8 +64,8 @@ pub(crate) fn run(global: &Global, options: &Grep) -> Result<End> {
     Ok(End::Done)
 }
 
-/// Formats the matches with their neighbours, the total and the notes; `named`: the line of a match
-/// has its conversation.
+/// Formats the matches with their neighbours, the total and the notes. With `named`, the line of a
+/// match also shows the id of its conversation.
 pub(super) fn for_people(answer: &Value, named: bool) -> String {
     let list = |key: &str| answer.get(key).and_then(Value::as_array).into_iter().flatten();
     let mut out = String::new();

@@ -88,8 +88,8 @@ fn read(path: &Path, options: &Ingest, reading: Reading) -> Result<Transcript> {
     Transcript::read_open(path, &mut source, options.dialect, reading.is_growing)
 }
 
-/// Returns a function that marks an error as one of a replaced file, if `reading` is of such a
-/// file.
+/// Returns a function that maps errors. If `reading` is of a file that was replaced, the function
+/// says so before the message of each error, except `cancelled`.
 fn replaced(path: &Path, reading: &Reading) -> impl Fn(Error) -> Error + use<> {
     let before = reading.is_replaced.then(|| {
         format!("in the old file at `{}`, before the file was replaced: ", path.display())
@@ -132,7 +132,7 @@ fn ingest(
     Ok(report)
 }
 
-/// Adds the option that reads the lines to an error about a line, if one does.
+/// Adds the advice `--dialect auto` to an error about a line, if a session format is detected.
 fn propose_auto(options: &Ingest, transcript: &Transcript, error: Error) -> Error {
     if options.dialect == Dialect::Auto {
         return error;

@@ -26,7 +26,7 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Effect {
     Written,
-    /// Nothing is written; `how` says what the user does to write.
+    /// Nothing is written. `how` is the part of the output that names the option for a write.
     Planned {
         how: &'static str,
     },

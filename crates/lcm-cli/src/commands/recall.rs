@@ -18,7 +18,7 @@ use crate::{
     tree::{self, Node},
 };
 
-/// Most characters of a message to show to people.
+/// Largest number of characters of a message to show to people.
 const SHOWN_MAX: usize = 80;
 
 /// Fields of a description to show before its text, in this order.
@@ -71,7 +71,8 @@ pub(crate) fn field(value: &Value, key: &str) -> String {
     value.get(key).filter(|field| !field.is_null()).map(plain).unwrap_or_default()
 }
 
-/// Formats why the message of a row is withdrawn, after its author; empty: the message stands.
+/// Returns the reason why the message of a row is withdrawn, to print after the role; empty: the
+/// message is not withdrawn.
 pub(super) fn format_mark(row: &Value) -> &'static str {
     match row.get("withdrawn").and_then(Value::as_str) {
         None => "",

@@ -1,4 +1,4 @@
-//! Commands: operations on a conversation that a person or host calls by a verb.
+//! Commands: operations on a conversation. A person or host calls a command by its name, the verb.
 //!
 //! In: a verb and its arguments as JSON. Out: a JSON report, in which `changed` tells whether the
 //! command changed the store, or with `dry_run` would change the store; the report of `live` has no
@@ -56,7 +56,8 @@ enum CommandRequest {
         prompt_tokens: u32,
     },
     Maintain(MaintainRequest),
-    /// Lets plans ask models for these provisional summaries again; `None`: for all.
+    /// Lets plans ask models for these provisional summaries again; `None`: for all provisional
+    /// summaries.
     Resummarize {
         summary_ids: Option<Vec<String>>,
     },
@@ -68,7 +69,8 @@ enum CommandRequest {
         text: Option<String>,
         seq_last: Option<u64>,
     },
-    /// Sets aside the messages after a point, and brings back those that lead to it.
+    /// Sets aside the messages after the last message to keep, and brings back set-aside messages
+    /// that lead to that message.
     Rewind(RewindRequest),
 }
 
@@ -142,8 +144,8 @@ pub(crate) fn list_prompts(config: &Config, arguments_json: &str) -> Result<Stri
     Ok(prompts::list_prompts(config)?.end_object())
 }
 
-/// Runs the command `live`: finds the conversation of a family that is not archived, of several the
-/// latest to join; `conversation` is null if all are archived.
+/// Runs the command `live`: finds the conversation of a family that is not archived. Of several
+/// such conversations, finds the latest to join; `conversation` is null if all are archived.
 ///
 /// # Errors
 ///

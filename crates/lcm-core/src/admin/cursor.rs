@@ -1,7 +1,8 @@
 //! Cursors of an export, an import and a digest: progress encoded as text that is opaque to a host.
 //!
 //! In: the progress after a page. Out: the cursor for the next call, and from a cursor the progress
-//! again. Decoding makes the checks of a stored record, because a host can pass any text.
+//! again. Decoding checks a cursor in the same way as a stored record, because a host can pass any
+//! text.
 
 use alloc::string::String;
 use lcm_text::base::hash;

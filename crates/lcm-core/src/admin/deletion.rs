@@ -1,8 +1,9 @@
 //! Deletion of a conversation: the command `delete`, one commit for each call.
 //!
-//! In: a conversation, or the tombstone of one. Out: the next piece of its deletion, with the
-//! counts of all pieces so far. `docs/store-format.md` (*Deletion*) describes the commits and
-//! argues their order. The task `delete` in [`crate::drive`] repeats the command until it is done.
+//! In: a conversation, or the tombstone of a conversation. Out: a commit that deletes the next
+//! piece, and the counts of all pieces so far. `docs/store-format.md` (*Deletion*) describes the
+//! commits and gives the reasons for their order. The task `delete` in [`crate::drive`] repeats the
+//! command until it is done.
 
 use alloc::string::String;
 
@@ -29,9 +30,9 @@ use lcm_text::base::{
     limits,
 };
 
-/// Most records that one commit deletes.
+/// Maximum number of records that one commit deletes.
 const RECORDS_PER_PIECE: usize = 250;
-/// Most linked conversations of one commit, each with at most seven writes.
+/// Maximum number of linked conversations of one commit, each with at most seven writes.
 const LINKS_PER_PIECE: usize = 16;
 /// Bytes of written records after which a commit takes no further linked conversation. The largest
 /// record of a linked conversation, that of its grants, has at most 115 KB.
@@ -77,7 +78,8 @@ pub(super) fn delete_piece(
     }
     let loaded = LoadedHead::open(session, call)?;
     if request.resume {
-        // The deletion ended. A conversation of this id is another one.
+        // The deletion has ended already. A conversation that has this id now is a new one, which
+        // stays.
         return Ok(build_receipt(call, &DeletionState::default()));
     }
     loaded.ensure_exists()?;
@@ -187,8 +189,9 @@ impl<'a> DeletionPiece<'a> {
         Ok(build_receipt(call, &state))
     }
 
-    /// Deletes the next piece: what some linked conversations have of this one; without links, some
-    /// of its records; without records, the tombstone.
+    /// Deletes the next piece. While links are left, the piece is the data about this conversation
+    /// in some linked conversations. Then it is some of this conversation's records, and after the
+    /// last record the tombstone.
     fn continue_deletion(
         mut self,
         session: &mut StoreSession<'_>,
@@ -223,7 +226,7 @@ impl<'a> DeletionPiece<'a> {
         self.commit(session, dry_run)
     }
 
-    /// Removes what a linked conversation has of this one, and both links.
+    /// Removes the data about this conversation from a linked conversation, and both links.
     fn remove_link(&mut self, session: &mut StoreSession<'_>, link: &Entry) -> Result<()> {
         let this = self.call;
         let other = codec::decode::<ConversationLink>(&link.key, &link.value);
@@ -256,7 +259,8 @@ impl<'a> DeletionPiece<'a> {
         })
     }
 
-    /// Removes the successor from the archive of a conversation that names this one.
+    /// Removes the successor from the archive record of another conversation if the successor is
+    /// this conversation.
     fn forget_successor(&mut self, other: Call<'_>, mut loaded: LoadedHead) -> Result<()> {
         let deleted = Some(self.call.keys.conversation_hash());
         let archived = loaded.head.archived.as_mut();
@@ -269,7 +273,8 @@ impl<'a> DeletionPiece<'a> {
         Ok(())
     }
 
-    /// Removes the grants of a conversation that cover this one, and references to its grants.
+    /// Removes from another conversation the grants that cover this conversation, and the
+    /// references to grants of this conversation.
     fn forget_grants(
         &mut self,
         values: &RecordValues,

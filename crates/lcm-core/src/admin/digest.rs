@@ -36,7 +36,7 @@ use super::cursor;
 /// Reads of the store for one page: at most 4,000 entries, so that a page takes milliseconds.
 const PAGE_SCANS: usize = 4;
 
-/// What a plain digest has covered.
+/// Progress of a plain digest.
 #[derive(Deserialize, Serialize)]
 struct DigestProgress {
     /// The first key of the next page.
@@ -172,8 +172,8 @@ mod tests {
     use crate::{Engine, search::tests::Memory};
     use alloc::format;
 
-    /// Goal: the digest of many pages is that of one pass. Method: stores around the bounds of a
-    /// page, hashed entry by entry beside it.
+    /// Goal: the digest of many pages equals the digest of one pass. Method: stores around the
+    /// bounds of a page, hashed entry by entry beside it.
     #[test]
     fn the_digest_of_pages_is_that_of_one_pass() {
         for entries in [0, 1, 999, 3_999, 4_000, 4_001, 9_000] {

@@ -37,7 +37,7 @@ use super::{
     export_format::{self, FORMAT, LineChecksum, SummaryPlace, begin_line, dialect_name},
 };
 
-/// Most bytes of the lines on one page with several lines. Escapes in the JSON array may double
+/// Maximum bytes of the lines on one page with several lines. Escapes in the JSON array may double
 /// them.
 const PAGE_BYTES_MAX: usize = 512 << 10;
 
@@ -441,7 +441,8 @@ impl SectionExporter<'_, '_> {
         Ok(true)
     }
 
-    /// Returns the place of a summary, which the import cannot find by the records alone.
+    /// Returns how a summary left the context and whether it is superseded. The import cannot
+    /// derive this from the records alone.
     fn find_place(&mut self, remakes: &RemakeRecord, record: &Summary) -> Result<SummaryPlace> {
         let (keys, id) = (self.history.keys, record.id());
         if !remakes.has_exits() {

@@ -37,13 +37,13 @@ use lcm_text::{
 
 /// Name and version of the format.
 pub(super) const FORMAT: &str = "lcm-export/1";
-/// Most bytes of a message text that is in the line of its message; a longer text follows in
+/// Maximum bytes of a message text that is in the line of its message; a longer text follows in
 /// pieces.
 pub(super) const INLINE_BYTES_MAX: usize = limits::PACK_BYTES_MAX;
-/// Most bytes of a line. The longest line that an export writes is a summary of 256 KiB in hex
+/// Maximum bytes of a line. The longest line that an export writes is a summary of 256 KiB in hex
 /// digits, with its lists.
 pub(super) const LINE_BYTES_MAX: usize = 768 << 10;
-/// Most context items or withdrawn ranges of one line.
+/// Maximum number of context items or withdrawn ranges of one line.
 pub(super) const ITEMS_PER_LINE: usize = 128;
 /// Text between the content of a line, which is an object without its last brace, and the checksum.
 const CHECKSUM_PREFIX: &str = ",\"sum\":\"";
@@ -78,7 +78,8 @@ pub(super) enum ExportLine {
     LargeMessage(LargeMessageLine),
     Chunk(ChunkLine),
     Summary(Box<SummaryLine>),
-    /// Ranges of messages that are not in the line, or branches that begin in it, ascending.
+    /// Ranges of messages that were set aside or are other forms of messages, or starts of
+    /// branches; ascending.
     Withdrawn(Withdrawals),
     /// Items of the context, oldest first.
     Context(Vec<ExportedItem>),
@@ -101,8 +102,8 @@ pub(super) struct HeaderLine {
     pub(super) summaries: u64,
     /// Number of context items.
     pub(super) items: u64,
-    /// Number of ranges of messages that are not in the line, and of branches that begin in it; an
-    /// export without any leaves the field out.
+    /// Number of ranges of messages that were set aside or are other forms of messages, plus the
+    /// number of branch starts. An export leaves the field out if this number is 0.
     pub(super) withdrawn: u64,
     /// Family and archive record.
     pub(super) life: SessionLifecycle,
@@ -143,8 +144,8 @@ pub(super) struct MessageLine {
     pub(super) seq: u64,
     pub(super) dialect: Dialect,
     pub(super) time: Timestamp,
-    /// Least tokens with which a payload counted as large when the message was stored; `None`: the
-    /// message has no placeholder.
+    /// Minimum tokens of a large payload when the message was stored; `None`: the message
+    /// has no placeholder.
     pub(super) payload_tokens_min: Option<u32>,
     pub(super) text: String,
 }
@@ -155,8 +156,8 @@ pub(super) struct LargeMessageLine {
     pub(super) seq: u64,
     pub(super) dialect: Dialect,
     pub(super) time: Timestamp,
-    /// Least tokens with which a payload counted as large when the message was stored; `None`: the
-    /// message has no placeholder.
+    /// Minimum tokens of a large payload when the message was stored; `None`: the message
+    /// has no placeholder.
     pub(super) payload_tokens_min: Option<u32>,
     pub(super) bytes: u64,
     pub(super) sha256: [u8; 32],
@@ -190,12 +191,12 @@ pub(super) struct SummaryLine {
     pub(super) place: SummaryPlace,
 }
 
-/// The place of a summary among the others of its conversation.
+/// Facts about a summary that its record does not contain.
 #[derive(Clone, Copy, Default)]
 pub(super) struct SummaryPlace {
-    /// How the summary left the context; `None`: it did not.
+    /// How the summary left the context; `None`: the summary did not leave the context.
     pub(super) exit: Option<ContextExit>,
-    /// Whether another summary was made from a source since.
+    /// Whether another summary was made later from one of the sources.
     pub(super) is_superseded: bool,
 }
 
@@ -389,7 +390,8 @@ pub(super) fn dialect_name(dialect: Dialect) -> &'static str {
     DIALECTS.iter().find(|(_, known)| *known == dialect).map_or("", |(name, _)| name)
 }
 
-/// Parses the printed id `name` of a summary; records a fault of the field `key` if it is no id.
+/// Parses the printed id `name` of a summary; records a fault of the field `key` if `name` is no
+/// summary id.
 fn parse_summary_id(fields: &mut JsonFields<'_>, key: &str, name: &str) -> [u8; 8] {
     summary::parse_summary_id(name).unwrap_or_else(|_| {
         fields.reject_field(key, "the id of a summary");
@@ -457,7 +459,7 @@ fn read_withdrawals(text: &str, fields: &mut JsonFields<'_>) -> Result<Withdrawa
     Ok(Withdrawals { ranges, branches, forms: Vec::new() })
 }
 
-/// Builds the line of branches that begin in the line of the conversation.
+/// Builds the export line of the starts of branches.
 pub(super) fn write_branches(branches: &[BranchStart]) -> JsonWriter {
     let mut rows = JsonWriter::new_array();
     for BranchStart { seq, after } in branches {
@@ -473,7 +475,7 @@ pub(super) fn write_branches(branches: &[BranchStart]) -> JsonWriter {
 }
 
 /// Builds the line of ranges. A set-aside range names in `after` the message that it followed; a
-/// range without it has other forms of messages.
+/// range without `after` has other forms of messages.
 pub(super) fn write_ranges(ranges: &[WithdrawnRange]) -> JsonWriter {
     let mut rows = JsonWriter::new_array();
     for WithdrawnRange { seq_first, seq_last, reason } in ranges {

@@ -22,7 +22,7 @@ use lcm_text::base::{
     json::JsonWriter,
 };
 
-/// Most conversations of one page, each with a head of up to 5 KiB to read.
+/// Maximum number of conversations of one page, each with a head of up to 5 KiB to read.
 const CONVERSATIONS_PER_PAGE: usize = 200;
 
 /// A page of a listing that a caller requests.
@@ -31,7 +31,7 @@ pub(crate) struct ListingRequest<'a> {
     pub(crate) kind: &'a str,
     /// Cursor of the page; `None`: the first page.
     pub(crate) cursor: Option<&'a str>,
-    /// Most bytes of a page of summaries or messages. If rows are left, a page has at least one
+    /// Maximum bytes of a page of summaries or messages. If rows are left, a page has at least one
     /// row, however large the row is.
     pub(crate) bytes_max: u32,
 }
@@ -39,7 +39,7 @@ pub(crate) struct ListingRequest<'a> {
 /// Returns one page of a listing as `{"items", "cursor"}`.
 ///
 /// A `cursor` of null ends the listing. `call` has the conversation; only the listings of
-/// conversations and of deletions do not need one.
+/// conversations and of deletions do not need a conversation.
 ///
 /// # Errors
 ///
@@ -89,7 +89,7 @@ fn foreign_cursor_error() -> Error {
     Error::invalid_input("`cursor` must be a cursor that this listing returned")
 }
 
-/// Bytes that a row of a message is taken to have beside the raw text.
+/// Assumed bytes of the row of a message, without the raw text.
 const ROW_BYTES: usize = 192;
 
 /// An array of rows, and the cursor of the next page; `None`: this is the last page.
@@ -115,7 +115,7 @@ fn list_conversations(session: &mut StoreSession<'_>, cursor: Option<&str>) -> R
     Ok((items, page.cursor))
 }
 
-/// Lists the conversations that are being deleted, for a caller who continues.
+/// Lists the conversations that are being deleted, for a caller who continues their deletion.
 fn list_deletions(session: &mut StoreSession<'_>, cursor: Option<&str>) -> Result<ListPage> {
     let (ids, cursor) =
         conversation_list::read_deletion_page(session, cursor)?.ok_or_else(foreign_cursor_error)?;

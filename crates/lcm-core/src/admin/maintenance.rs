@@ -86,7 +86,8 @@ impl CommandContext<'_, '_> {
     ) -> Result<JsonWriter> {
         self.ensure_writable()?;
         let now = self.call.now;
-        // A step back of the clock is stored with the deferral that runs by the clock.
+        // A step back of the clock is stored together with the deferred compaction, whose times
+        // follow the clock.
         let stores_step = self.clock.step_back_ms > 0 && self.is_writable && !self.dry_run;
         let clock = if stores_step { self.clock.as_stored() } else { self.clock };
         let conversation = self.loaded.head.conversation.clone();
@@ -94,7 +95,7 @@ impl CommandContext<'_, '_> {
         let decision = compaction::evaluate(self.session, self.call, request.budget, &options)?;
         let context_tokens = self.loaded.head.context.tokens;
         let before = self.loaded.head.deferred;
-        // An open provisional summary is owed below the threshold, too.
+        // An open provisional summary is made again below the threshold, too.
         let has_open = self.call.config.enabled
             && compaction::has_open_summary(self.session, self.call, &self.loaded.head)?;
         let end_reason = request.end_reason.and_then(|index| reason::ALL.get(index));
@@ -111,7 +112,7 @@ impl CommandContext<'_, '_> {
         let mut answer = JsonWriter::new_object();
         answer.add_flag("changed", changed);
         answer.add_text("conversation", &conversation);
-        // A remake waits until the provisional summary has its least age.
+        // A remake waits until the provisional summary has the minimum age for a remake.
         let delays_remake = end_reason.is_some_and(|reason| *reason != reason::PASS_LIMIT);
         let shown = match deferred {
             Some(deferred) if has_open => Some(show_remakes(deferred, delays_remake, &clock)),
@@ -122,7 +123,7 @@ impl CommandContext<'_, '_> {
             None => answer.add_null("debt"),
         }
         let waits = deferred.is_some_and(|deferred| clock.is_ahead(deferred.next_attempt_at));
-        // A turn does without the model only after a failure of the model.
+        // Waiting counts as a pause only after failures of the model.
         let is_paused = waits && deferred.is_some_and(|deferred| deferred.failures > 0);
         // Where nothing is left to compact, a summary may still be made again.
         let can_attempt = deferred.is_some_and(|deferred| {
@@ -169,8 +170,9 @@ fn record_end(
     }
 }
 
-/// Returns deferred compaction as results show it while provisional summaries are open: not
-/// exhausted. `waits`: the next attempt is not before a summary made now has the age of a remake.
+/// Returns the deferred compaction that results show while provisional summaries are open: not
+/// marked as exhausted. `waits`: whether the next attempt waits until a summary made now has the
+/// minimum age for a remake.
 fn show_remakes(
     deferred: DeferredCompaction,
     waits: bool,

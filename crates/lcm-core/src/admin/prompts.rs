@@ -1,9 +1,9 @@
 //! The command `prompts`: lists the summary prompts of a configuration.
 //!
 //! In: a configuration. Out: each prompt with its text, version and size, as JSON. Words in
-//! brackets replace the sources and the previous context. Token targets are those of a chunk of the
-//! greatest size under a budget of 1,000,000. No command changes a prompt: the host configures
-//! prompts.
+//! brackets replace the sources and the previous context. Token targets are those for a chunk of
+//! the maximum size, with a budget of 1,000,000 tokens. No command changes a prompt: the host
+//! configures prompts.
 
 use crate::compaction;
 use lcm_text::{

@@ -1,5 +1,5 @@
-//! The command `resummarize`: lets plans ask models again for provisional summaries, also for those
-//! for which models were asked in vain.
+//! The command `resummarize`: lets plans ask models again for provisional summaries, also for
+//! summaries that a model has already failed to make again.
 //!
 //! In: ids of provisional summaries, or none for all. Out: how many provisional summaries will be
 //! made again, as JSON. A later plan requests them.
@@ -23,7 +23,8 @@ use lcm_text::base::{
 use super::commands::CommandContext;
 
 impl CommandContext<'_, '_> {
-    /// Forgets that models were asked in vain for the summaries `names`, or with `None` for all.
+    /// Forgets that models failed to make the summaries `names` again; `None`: forgets this for all
+    /// summaries.
     ///
     /// # Errors
     ///

@@ -49,8 +49,8 @@ impl RewindRequest {
 }
 
 impl CommandContext<'_, '_> {
-    /// Sets aside the messages after the target, brings back those that lead to it, and returns the
-    /// answer as JSON.
+    /// Sets aside the messages after the target, brings back set-aside messages that lead to the
+    /// target, and returns the answer as JSON.
     pub(super) fn rewind_messages(mut self, request: RewindRequest) -> Result<JsonWriter> {
         self.ensure_writable()?;
         let (session, call) = (&mut *self.session, self.call);

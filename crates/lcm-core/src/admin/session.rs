@@ -24,7 +24,7 @@ use lcm_text::base::{
 
 use super::commands::CommandContext;
 
-/// Most ids that `reset` tries for a successor before the caller must name one.
+/// Maximum number of ids that `reset` tries for a successor before the caller must name one.
 const SUCCESSORS_MAX: usize = 1_000;
 
 /// The empty conversation that becomes the successor of the conversation of a `reset`.
@@ -68,7 +68,7 @@ impl CommandContext<'_, '_> {
         Ok(answer)
     }
 
-    /// Withdraws raw messages and the summaries of less than `retain_depth` from the context;
+    /// Withdraws raw messages and the summaries with a depth below `retain_depth` from the context;
     /// `None`: withdraws nothing.
     pub(super) fn start_new_session(mut self, retain_depth: Option<u32>) -> Result<JsonWriter> {
         let head = &mut self.loaded.head;

@@ -1,8 +1,8 @@
 //! Status: sizes, counts and costs of a conversation, or sizes of the store.
 //!
-//! In: a conversation, or none. Out: the numbers as JSON. Those of a conversation come from a
-//! bounded number of small records, whatever its length; those of the store from a scan over all
-//! records.
+//! In: a conversation, or none. Out: the numbers as JSON. The numbers of a conversation come from a
+//! bounded number of small records, however long the conversation is. The numbers of the store come
+//! from a scan over all records.
 
 use alloc::{format, string::String};
 
@@ -144,7 +144,7 @@ pub(crate) fn conversation_status(
     Ok(build_conversation_object(&loaded.head, call.config, details).end_object())
 }
 
-/// Reads the records beside the head, and the breaker of the configured model.
+/// Reads the records other than the head, and the breaker of the configured model.
 fn read_details(
     session: &mut StoreSession<'_>,
     call: Call<'_>,

@@ -70,8 +70,8 @@ pub(super) fn ask(
 ///
 /// # Errors
 ///
-/// The errors of [`ask::apply`]; `not-found`: the question is of a conversation outside of the
-/// scope, as if that conversation did not exist.
+/// The errors of [`ask::apply`]; `not-found`: the question belongs to a conversation outside of the
+/// scope; the error is the same as if that conversation did not exist.
 pub(super) fn resume(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -207,7 +207,7 @@ fn format_answer(document: &str, fields: &mut JsonFields<'_>, asker: QuestionAsk
     if fields.take_flag("truncated") {
         out.push_str("Not all that was found was read, or the answer was cut.\n");
     }
-    out.push_str("What a model answers from what was read:\n");
+    out.push_str("Answer from what was read:\n");
     let answer = fields.take_text("answer");
     let left = TOKENS_MAX.saturating_sub(tokens::estimate(&out));
     let cut = tokens::truncate_to_tokens(&answer, left);

@@ -18,7 +18,8 @@ use lcm_text::{
     config::Config,
 };
 
-/// Reports the tokens of the context and of the budget, the next compaction and its cost so far.
+/// Reports the tokens of the context and of the budget, when compaction is due next, and the cost
+/// of compaction so far.
 ///
 /// # Errors
 ///
@@ -59,8 +60,8 @@ pub(super) fn report_budget(
     }
     let ledger = &head.ledger;
     out.push_str(&format!(
-        "Spent on summaries: {} requests to a model, {} tokens read and {} written; they took {} \
-         tokens out of the context\n",
+        "Spent on summaries: {} completions, {} tokens read and {} written; they took {} tokens \
+         out of the context\n",
         ledger.completions, ledger.input_tokens, ledger.output_tokens, ledger.saved_tokens
     ));
     out.push_str(&usage.render_line());

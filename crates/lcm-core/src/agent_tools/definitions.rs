@@ -210,7 +210,7 @@ pub(super) static EXPAND: ToolDefinition = ToolDefinition {
     ],
 };
 
-/// Most summaries that one call expands, because each needs reads of its own.
+/// Maximum number of summaries that one call expands, because each needs reads of its own.
 const EXPAND_SUMMARIES_MAX: usize = 32;
 
 /// Definition of `lcm_expand_query`.
@@ -282,7 +282,7 @@ pub(super) static BUDGET: ToolDefinition = ToolDefinition {
     ],
 };
 
-/// Most summaries that a question may name.
+/// Maximum number of summaries that a question may name.
 const QUESTION_SUMMARIES_MAX: usize = 32;
 
 /// The argument that names a conversation.

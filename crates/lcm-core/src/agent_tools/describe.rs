@@ -24,18 +24,19 @@ use lcm_text::base::{
     tokens,
 };
 
-/// Most listed summaries of a subtree or conversation. The usual number of sources fits.
+/// Maximum number of listed summaries of a subtree or conversation. The usual number of sources
+/// fits.
 const SUBTREE_MAX: usize = 12;
-/// Most listed files.
+/// Maximum number of listed files.
 const FILES_MAX: usize = 8;
-/// Most listed ids of summaries that were derived from a summary.
+/// Maximum number of listed ids of summaries that were derived from a summary.
 const DERIVED_MAX: usize = 8;
-/// Most shown tokens of the name of a conversation or file, and of the type of a file.
+/// Maximum shown tokens of the name of a conversation or file, and of the type of a file.
 const NAME_TOKENS_MAX: u32 = 100;
-/// Fewest tokens of a text that an answer has room for, so that every call makes progress. A grant
+/// Minimum tokens of a text that an answer has room for, so that every call makes progress. A grant
 /// may allow fewer.
 const PIECE_TOKENS_MIN: u32 = 200;
-/// Most shown tokens of the findings.
+/// Maximum shown tokens of the findings.
 const FINDINGS_TOKENS_MAX: u32 = 200;
 
 /// Names of arguments, each with the name of its option.
@@ -154,7 +155,8 @@ fn describe_conversation(
     ToolReply { text, tokens: 0 }
 }
 
-/// Formats the numbers of set-aside messages and of other forms; empty: there are neither.
+/// Formats the number of set-aside messages and the number of other forms of messages; empty: both
+/// numbers are 0.
 fn format_withdrawn(fields: &mut JsonFields<'_>) -> String {
     let Some((counts, _)) = fields.take_any(WITHDRAWN_MESSAGES) else { return String::new() };
     let Ok(mut counts) = JsonFields::parse_argument(WITHDRAWN_MESSAGES, &counts) else {

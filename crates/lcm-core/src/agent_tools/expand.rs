@@ -27,9 +27,10 @@ use lcm_text::base::{
     sort, tokens,
 };
 
-/// Most summaries that a query finds.
+/// Maximum number of summaries that a query finds.
 const QUERY_SUMMARIES_MAX: u64 = 10;
-/// Most listed ids of omitted summaries, and of summaries in the call that gives their messages.
+/// Maximum number of listed ids of omitted summaries, and of summaries in the call that gives their
+/// messages.
 const LISTED_MAX: usize = 12;
 
 /// A summary to expand.
@@ -37,7 +38,8 @@ struct ExpandRoot {
     id: String,
     /// Line and text of the summary itself; `None`: the answer does not show them.
     own_line: Option<(String, String)>,
-    /// Tokens of all texts that the answer may show for the summary: of itself and below.
+    /// Tokens of all texts that the answer may show for the summary: its own text and the texts
+    /// below.
     cost: u64,
     /// Whether the answer may show entries below the summary: false for a leaf without messages.
     has_below: bool,
@@ -50,14 +52,15 @@ struct ExpandedLines {
     shown: Vec<String>,
     /// Tokens of stored text in the added lines.
     tokens: u32,
-    /// Most tokens of stored text.
+    /// Maximum tokens of stored text.
     cap: u32,
     /// Tokens left for the beginnings of lines, before the stored text.
     margin: u32,
 }
 
 impl ExpandedLines {
-    /// Adds a line unless its id has one; `false`: the line does not fit.
+    /// Adds a line, unless the answer already has a line with this id; `false`: the line does not
+    /// fit.
     fn add_line(&mut self, id: &str, what: &str, text: &str) -> bool {
         if self.shown.iter().any(|shown| shown == id) {
             return true;

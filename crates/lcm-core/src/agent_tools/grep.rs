@@ -22,7 +22,7 @@ use lcm_text::{
     types::api::ToolScope,
 };
 
-/// Most tokens of an answer: about twenty matches, of which the first few usually suffice. A
+/// Maximum tokens of an answer: about twenty matches, of which the first few usually suffice. A
 /// second, narrower search costs less than a longer answer.
 const TOKENS_MAX: u32 = 1_500;
 
@@ -43,7 +43,7 @@ const QUERY_ARGUMENTS: [(&str, &str); 11] = [
 
 /// Bytes from the beginning of an excerpt to the match in a file.
 const BEFORE_BYTES: u64 = 1_000;
-/// Most bytes of an excerpt around a match in a file.
+/// Maximum bytes of an excerpt around a match in a file.
 const AROUND_BYTES: u64 = 4_000;
 
 /// Searches messages, summaries and files.
@@ -213,7 +213,8 @@ fn read_match(
     }
 }
 
-/// Formats the line of a match. `conversation` and `byte`: only of a match elsewhere or in a file.
+/// Formats the line of a match. `conversation`: only for a match in another conversation; `byte`:
+/// only for a match in a file.
 fn format_match_line(
     fields: &mut JsonFields<'_>,
     id: &str,

@@ -9,7 +9,7 @@ use super::arguments::ToolArguments;
 use crate::storage::{call::Call, read_scope::ReadLimits, records::grants::GrantAccess};
 use lcm_text::types::api::ToolScope;
 
-/// Most tokens of an answer, without the content of a file and the texts of `lcm_expand`, which
+/// Maximum tokens of an answer, without the content of a file and the texts of `lcm_expand`, which
 /// have bounds of their own.
 ///
 /// Every later turn of the agent pays for the answer again. 2,000 tokens hold a summary of the
@@ -52,7 +52,7 @@ impl<'a> ToolInvocation<'a> {
         name_elsewhere(self.scope, self.call.conversation, conversation)
     }
 
-    /// Returns the most tokens of stored text in the answer: the tokens left of the grant, or
+    /// Returns the maximum tokens of stored text in the answer: the tokens left of the grant, or
     /// `u32::MAX` without a grant.
     pub(super) fn tokens_left(&self) -> u32 {
         self.read_limits().tokens_left()

@@ -166,7 +166,8 @@ fn into_outcome(
 /// # Errors
 ///
 /// `denied`: the grant is unknown, revoked or expired, or does not cover the named conversation;
-/// `invalid-input`: a conversation is no id; errors of the store.
+/// `invalid-input`: a text that must name a conversation is not a valid conversation id; errors of
+/// the store.
 fn resolve_access(
     session: &mut StoreSession<'_>,
     call: Call<'_>,

@@ -7,7 +7,7 @@ use lcm_text::{
     types::api::ToolAnswer,
 };
 
-/// Most tokens of the answer to a mistake, which may quote the arguments of the model.
+/// Maximum tokens of the answer to a mistake, which may quote the arguments of the model.
 const ERROR_TOKENS_MAX: u32 = 200;
 
 /// Builds the answer to a mistake of the model, in one line. `name`: name of the tool.

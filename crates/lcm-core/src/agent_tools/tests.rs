@@ -87,7 +87,7 @@ fn every_dialect_has_its_own_format() {
 }
 
 /// Without the scope of the store no schema has an argument that names another conversation, and a
-/// model that writes one gets the answer of a made-up argument.
+/// model that writes such an argument gets the same answer as for an unknown argument.
 #[test]
 fn only_the_scope_of_the_store_names_other_conversations() {
     for has_grant in [false, true] {

@@ -11,13 +11,13 @@ use lcm_text::{
     types::model::{Completion, Finish},
 };
 
-/// Prefix of a completion whose passages do not contain the answer.
+/// Prefix of a completion that says that the passages do not contain the answer.
 pub(super) const NOT_FOUND_PREFIX: &str = "NOT FOUND";
-/// Prefix of the line with the words that the model asks to search.
+/// Prefix of the line with the words for which the model asks the engine to search.
 pub(super) const SEARCH_PREFIX: &str = "SEARCH:";
-/// Most bytes of the words that a model asks to search.
+/// Maximum bytes of the words for which a model asks the engine to search.
 const SEARCH_WORDS_BYTES_MAX: usize = 400;
-/// Most ids that are kept of one answer.
+/// Maximum number of ids that are kept of one answer.
 const IDS_MAX: usize = 64;
 /// Hexadecimal digits of an id, behind a prefix such as `msg_`.
 const ID_DIGITS: usize = 16;
@@ -25,11 +25,11 @@ const ID_DIGITS: usize = 16;
 /// A parsed completion.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum ParsedAnswer {
-    /// An answer, with the ids in its text, in order, then those only in `cited_ids` of its JSON.
-    /// Each id is listed once; at most 64 are kept.
+    /// An answer, with the ids in its text, in order, then the ids that are only in `cited_ids` of
+    /// its JSON. Each id is listed once; at most 64 are kept.
     Answer { text: String, ids: Vec<String> },
-    /// The passages do not contain the answer. `search` has the words that the model asks to
-    /// search; `None`: the model asks for no search.
+    /// The passages do not contain the answer. `search` has the words for which the model asks the
+    /// engine to search; `None`: the model asks for no search.
     NotFound { search: Option<String> },
     /// The completion is empty, or its finish is a refusal.
     Unusable,

@@ -38,23 +38,25 @@ use lcm_text::{
 
 use super::passage::{self, PassageRequest};
 
-/// Most conversations that give evidence for one question.
+/// Maximum number of conversations that give evidence for one question.
 const SHARES_MAX: usize = 3;
-/// Most conversations that a question lists, because its commit links each.
+/// Maximum number of conversations that a question lists, because the commit of the question links
+/// each of them.
 const LISTED_MAX: usize = 64;
-/// Most hits of the search.
+/// Maximum number of hits of the search.
 const HITS_MAX: u64 = 100;
-/// Most tokens of one passage: a long message shows the surroundings of its best match.
+/// Maximum tokens of one passage: a long message shows the surroundings of its best match.
 const PASSAGE_TOKENS_MAX: u32 = 500;
-/// Fewest tokens left with which another passage is taken.
+/// If fewer tokens than this are left, no further passage is taken.
 const PASSAGE_TOKENS_MIN: u32 = 40;
 /// Number of best messages of a conversation whose neighbours are taken: an answer often follows
 /// its question.
 const MESSAGES_WITH_NEIGHBOURS_MAX: usize = 4;
-/// Most messages of a named summary that are read in order. Messages without text cost no tokens,
-/// and a summary may cover a hundred thousand messages.
+/// Maximum number of messages of a named summary that are read in order. Messages without text cost
+/// no tokens, and a summary may cover a hundred thousand messages.
 const NAMED_MESSAGES_MAX: usize = 256;
-/// Most summaries among the hits of a conversation, because a summary may repeat a message.
+/// Maximum number of summaries among the hits of a conversation, because a summary may repeat a
+/// message.
 const SUMMARIES_MAX: usize = 2;
 
 /// A named summary, with its conversation.
@@ -75,12 +77,12 @@ impl NamedSummary {
 pub(super) struct EvidenceRequest<'a> {
     pub(super) call: Call<'a>,
     pub(super) search_text: &'a str,
-    /// Whether the search text is a query, in which signs and filters apply.
+    /// Whether the search text is a query, in which `+`, `-` and filters apply.
     pub(super) is_query: bool,
     pub(super) named: &'a [NamedSummary],
     /// Whether the search covers only the seqs of named summaries.
     pub(super) is_within_named: bool,
-    /// Most tokens of all passages together.
+    /// Maximum tokens of all passages together.
     pub(super) tokens_max: u32,
     /// Whether the search covers every conversation of the store.
     pub(super) all_conversations: bool,
@@ -351,8 +353,9 @@ impl PassageSelection<'_> {
             self.take_passage(session, &history, *hit)?;
         }
         for seq in messages.into_iter().take(MESSAGES_WITH_NEIGHBOURS_MAX) {
-            // Neighbours of a message of the line are of the line, too: behind a question follows
-            // the answer that stands, not one that was set aside.
+            // For a message that was not set aside, the neighbours are also messages that were not
+            // set aside: after a question comes the current answer, not an earlier answer that was
+            // set aside.
             let line = withdrawn_mark::read_withdrawals(session, &history)?;
             let near = match line.position_of(seq) {
                 Some(position) => [line.seq_at(position + 1), line.seq_at(position - 1)],
@@ -368,8 +371,8 @@ impl PassageSelection<'_> {
         self.take_sources_of_named(session, &history, wanted, bucket)
     }
 
-    /// Takes the summaries of which each named summary was made, then the messages that it covers,
-    /// while tokens are left.
+    /// For each named summary, takes the summaries that it was made of, then the messages that it
+    /// covers, while tokens are left.
     fn take_sources_of_named(
         &mut self,
         session: &mut StoreSession<'_>,
@@ -401,7 +404,7 @@ impl PassageSelection<'_> {
         Ok(())
     }
 
-    /// Returns whether the tokens left suffice for no further passage.
+    /// Returns whether too few tokens are left for another passage.
     fn is_full(&self) -> bool {
         self.tokens_left < PASSAGE_TOKENS_MIN
     }

@@ -1,8 +1,8 @@
 //! Ask: answers a question from stored messages, with the ids that support the answer.
 //!
-//! In: a question. Out: a completion request over the passages that fit a cap, then the model's
-//! answer with the ids it cites. The engine exports [`plan`], [`apply`] and [`run`]; the tools of
-//! agents call [`plan`] and [`apply`].
+//! In: a question. Out: a completion request with the passages that fit a token limit, then the
+//! model's answer with the ids that the answer cites. The engine exports [`plan`], [`apply`] and
+//! [`run`]; the tools of agents call [`plan`] and [`apply`].
 //!
 //! A citation counts only if the model was shown its passage. A question makes at most
 //! [`COMPLETIONS_MAX`] requests: a second request follows a useless answer or a search that the
@@ -56,7 +56,7 @@ pub(crate) use prompt::answer_offline;
 use question::Question;
 use question_slot::{GrantCharge, QuestionSlot};
 
-/// Most completions of one question.
+/// Maximum number of completions of one question.
 const COMPLETIONS_MAX: u32 = 2;
 
 /// Opens a question and returns the completion request, or the outcome if no model is needed.
@@ -372,7 +372,7 @@ fn gather_first_evidence(
 
 /// Builds an open question from its evidence.
 ///
-/// `truncated`: the tokens left of the grant limited the evidence.
+/// `truncated`: whether the tokens left in the grant limited the evidence.
 fn build_open_question(question: &Question, evidence: Evidence, truncated: bool) -> OpenQuestion {
     let held = |id: &String| QuestionGrant { id: id.clone(), truncated };
     OpenQuestion {
@@ -477,7 +477,7 @@ fn render_passages(
     Ok(blocks)
 }
 
-/// Lists the passages shown to the model, as they may be cited.
+/// Lists the passages shown to the model as citations, because an answer may cite only these.
 fn list_citable(open: &OpenQuestion) -> Vec<Citation> {
     let of = |passage: &EvidencePassage| {
         let conversation = &open.shares.get(passage.share_index())?.conversation;
@@ -533,8 +533,8 @@ fn judge_answer(
     }
 }
 
-/// Separates the ids of an answer into shown and unknown ids. Without a shown id the answer is
-/// useless if `may_ask`; else the question ends.
+/// Separates the ids in an answer into ids that the model was shown and other ids. If no id was
+/// shown, returns [`AnswerVerdict::Retry`] if `may_ask`; otherwise the question ends.
 fn check_citations(
     open: &OpenQuestion,
     completion: &Completion,

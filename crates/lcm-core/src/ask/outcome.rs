@@ -83,7 +83,8 @@ impl AskStep {
 pub(super) struct Citation {
     pub(super) id: String,
     pub(super) conversation: String,
-    /// Mark of a withdrawn message, or of a summary of only such messages; `None`: it stands.
+    /// Mark of a withdrawn message, or of a summary of only such messages; `None`: the passage has
+    /// no mark.
     pub(super) mark: Option<WithdrawnMark>,
 }
 
@@ -258,7 +259,7 @@ pub(super) fn build_plan_step(
     AskStep::from_document(w.end_object())
 }
 
-/// Writes those ids of a list that have a mark, each with its mark; if no id has one, writes no
+/// Writes those ids of a list that have a mark, each with its mark; if no id has a mark, writes no
 /// member.
 fn write_withdrawn_ids(
     ids: impl Iterator<Item = (String, Option<WithdrawnMark>)>,

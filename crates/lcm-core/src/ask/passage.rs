@@ -1,9 +1,9 @@
 //! A message or summary as evidence: a header with its id, and its text or a part of the text.
 //!
 //! In: the seq of a message or the id of a summary. Out: a block that a model can cite.
-//! [`crate::ask`] uses this module. Lines of the body begin with a bracket only where the engine
-//! wrote them. The same request, offset and token limit always give the same text. Calls and
-//! results of the engine's own tools are omitted: they would repeat the evidence.
+//! [`crate::ask`] uses this module. In the body, only lines that the engine wrote begin with a
+//! bracket. The same request, offset and token limit always give the same text. Calls and results
+//! of the engine's own tools are omitted: they would repeat the evidence.
 
 use crate::search::grep;
 use crate::storage::pack::PlacedMessage;
@@ -32,7 +32,8 @@ const LARGE_MESSAGE_TOKENS: u32 = 2_000;
 const ELLIPSIS: &str = "\u{2026}";
 /// Prefix of the line of a call of the engine's own tools.
 const OWN_CALL_PREFIX: &str = "tool call lcm_";
-/// Most bytes before the background line in a tool result that is JSON, such as a list of one text.
+/// Maximum bytes before the background line in a tool result that is JSON, such as a list of one
+/// text.
 const LIST_PREFIX_BYTES_MAX: usize = 64;
 /// The words in a header that name the speaker of a text, or say that the text is data.
 const SPEAKERS: [&str; 5] = ["system", "user", "assistant", "tool", "data"];
@@ -43,7 +44,7 @@ const BYTES_PER_TOKEN: usize = 4;
 #[derive(Clone, Copy)]
 pub(super) struct PassageRequest<'a> {
     pub(super) source: EvidenceSource,
-    /// Mark to write in the header; `None`: the source stands.
+    /// Mark to write in the header; `None`: the source has no mark.
     pub(super) mark: Option<WithdrawnMark>,
     /// Offsets of local time.
     pub(super) offsets: &'a TimeOffsets,
@@ -142,13 +143,13 @@ fn read_message(
     Ok(PassageSource { seq: placed.seq, header, body })
 }
 
-/// Returns the speaker of the last header in a body; `None`: it has no header.
+/// Returns the speaker of the last header in a body; `None`: the body has no header.
 fn find_last_speaker(body: &str) -> Option<&'static str> {
     let header = find_last_header(body).and_then(transcript::parse_block_header)?;
     SPEAKERS.iter().copied().find(|word| *word == header.role)
 }
 
-/// Returns the last line of a body that is a header; `None`: it has no header.
+/// Returns the last line of a body that is a header; `None`: the body has no header.
 fn find_last_header(body: &str) -> Option<&str> {
     body.lines().rev().find(|line| transcript::parse_block_header(line).is_some())
 }

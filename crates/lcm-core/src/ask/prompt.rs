@@ -29,7 +29,7 @@ use super::{
     question_slot::format_continuation,
 };
 
-/// Most passages in an answer without a model.
+/// Maximum number of passages in an answer without a model.
 const OFFLINE_PASSAGES_MAX: usize = 3;
 
 const SYSTEM_PROMPT: &str = "\
@@ -48,13 +48,13 @@ exactly. A failure stays a failure. Where passages contradict each other, give w
 and what it replaced.
 Answer in the language of the question, as plain text: no headings, no preamble.";
 
-/// What the model is told if a passage has a mark of a withdrawn message.
+/// Part of the prompt about passages with the mark of a withdrawn message.
 const WITHDRAWN_REMARK: &str = "\
 A passage whose first line says `set aside` was taken back, and `another form` was replaced by the \
 message that stands: do not give what it says as what holds, and if you cite it, say that it was \
 taken back or replaced.\n";
 
-/// What the model is told about the previous attempt.
+/// Remark in the prompt about the previous attempt.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum AttemptRemark {
     /// The first attempt has no remark.
@@ -131,7 +131,7 @@ pub(crate) fn answer_offline(prompt: &str) -> String {
     if best.is_empty() {
         return NOT_FOUND_PREFIX.into();
     }
-    // Of passages with equal weights, those that stand come first, then the later ones.
+    // Of passages with equal weights, passages without a mark come first, then later passages.
     sort::sort_by(&mut best, &mut |a, b| (b.0, b.1, b.2).cmp(&(a.0, a.1, a.2)));
     best.truncate(OFFLINE_PASSAGES_MAX);
     sort::sort_by(&mut best, &mut |a, b| a.2.cmp(&b.2));

@@ -16,17 +16,17 @@ use lcm_text::{
 
 /// Name of the argument that holds a question.
 pub(super) const QUESTION_ARGUMENT: &str = "question-json";
-/// Most bytes of a question, and of its query.
+/// Maximum bytes of a question, and of its query.
 const QUESTION_BYTES_MAX: usize = 16 << 10;
-/// Most summaries that one question names.
+/// Maximum number of summaries that one question names.
 const SUMMARIES_MAX: usize = 32;
-/// Default of `answer_tokens_max`, the most tokens of an answer.
+/// Default of `answer_tokens_max`, the maximum tokens of an answer.
 const ANSWER_TOKENS_DEFAULT: u32 = 2_000;
 /// Greatest `answer_tokens_max` that a question may have.
 const ANSWER_TOKENS_MAX: u32 = 8_000;
 /// Milliseconds from a question to its expiry by default: 120 s for the model and 30 s of headroom.
 const DEADLINE_MS_DEFAULT: u64 = 150_000;
-/// Most milliseconds from a question to its expiry.
+/// Maximum milliseconds from a question to its expiry.
 pub(crate) const DEADLINE_MS_MAX: u64 = 600_000;
 
 /// A question, as the caller asks it.
@@ -37,9 +37,9 @@ pub(super) struct Question {
     pub(super) query: Option<String>,
     /// Texts that each contain the id of a summary to answer from.
     pub(super) summary_ids: Vec<String>,
-    /// Most tokens of the answer.
+    /// Maximum tokens of the answer.
     pub(super) answer_tokens_max: u32,
-    /// Most tokens of evidence that one search adds.
+    /// Maximum tokens of evidence that one search adds.
     pub(super) evidence_tokens_max: u32,
     /// Whether the engine searches every conversation of the store.
     pub(super) all_conversations: bool,
@@ -122,7 +122,7 @@ impl Question {
         Ok(self)
     }
 
-    /// Returns the text to search: the query, or the question.
+    /// Returns the text to search for: the query, or the question.
     pub(super) fn search_text(&self) -> &str {
         self.query.as_deref().unwrap_or(&self.question)
     }

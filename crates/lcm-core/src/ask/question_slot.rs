@@ -55,8 +55,8 @@ impl GrantCharge {
     }
 }
 
-/// The record of a conversation's newest question, open or ended, as read, with its guard; a
-/// conversation may have none.
+/// The record of a conversation's newest question, open or ended, as read, with its guard. A
+/// conversation may have no question.
 pub(super) struct QuestionSlot(GuardedRecord<QuestionRecord>);
 
 impl QuestionSlot {
@@ -74,7 +74,8 @@ impl QuestionSlot {
     /// question, or the question has ended or expired.
     pub(super) fn find_open_question(&self, now: Timestamp) -> Option<&QuestionRecord> {
         let is_open = |record: &&QuestionRecord| {
-            // A deadline further ahead than any question sets it is of a clock that was wrong.
+            // A deadline more than [`DEADLINE_MS_MAX`] ahead comes from a clock that was wrong, so
+            // the question counts as expired.
             let expires_at = record.expires_at;
             matches!(record.state, QuestionState::Open(_))
                 && is_within_pause(now, expires_at.saturating_sub(DEADLINE_MS_MAX), expires_at)
@@ -102,7 +103,7 @@ impl QuestionSlot {
         })
     }
 
-    /// Replaces the record and charges `paid` in the same commit. `links` are those of the
+    /// Replaces the record and charges `paid` in the same commit. `links`: the links to the
     /// conversations that the record names.
     ///
     /// # Errors

@@ -22,9 +22,11 @@ const DEPTH_FACTOR: u64 = 65;
 const BROAD_FACTOR: u64 = 135;
 /// Factor of the estimate for a question in several steps, in hundredths.
 const MULTI_HOP_FACTOR: u64 = 125;
-/// Estimated tokens, in percent of the token cap, from which the risk to exceed the cap is high.
+/// If the estimated tokens are at least this percentage of the token cap, the risk of exceeding the
+/// cap is high.
 const HIGH_RISK_PERCENT: u64 = 70;
-/// Estimated tokens, in percent of the token cap, from which the risk is at least moderate.
+/// If the estimated tokens are at least this percentage of the token cap, the risk is at least
+/// moderate.
 const MODERATE_RISK_PERCENT: u64 = 35;
 
 const MULTI_HOP_WORDS: [&str; 9] = [

@@ -11,10 +11,10 @@ use lcm_text::base::hash;
 use super::element_chain;
 use crate::storage::pack::{RawText, StoredMessage};
 
-/// Most bytes of cached texts: about a budget of a million tokens.
+/// Maximum bytes of cached texts: about a budget of a million tokens.
 const CACHED_BYTES_MAX: usize = 4 << 20;
-/// Most cached elements that are compared with one text. The skipped elements left the context; few
-/// leave at once.
+/// Maximum number of cached elements that are compared with one text. The skipped elements left the
+/// context; few leave at once.
 const LOOKAHEAD_MAX: usize = 512;
 
 /// Hashes of the elements of one assembly.
@@ -23,7 +23,8 @@ pub(crate) struct ElementHashes {
     /// Key prefix of the conversation.
     key_prefix: String,
     elements: Vec<HashedElement>,
-    /// The hash of each element, and the chain up to and with that element.
+    /// The hash of each element, and the chain hash over the elements up to and including that
+    /// element.
     chain: Vec<([u8; 32], [u8; 32])>,
     /// Bytes of the array that the assembly wrote.
     bytes: usize,

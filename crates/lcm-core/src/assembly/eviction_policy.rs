@@ -29,11 +29,12 @@ use lcm_text::{
 /// Steps per budget: the policy `layered` evicts tokens in multiples of the budget divided by this
 /// number. Each step breaks the prefix once, and on average half a step of the budget stays empty.
 const LAYER_STEPS: u64 = 8;
-/// Most matching messages that are considered, and most candidates altogether, summaries included.
-/// The best are taken. Each message may cost the read of a pack.
+/// Maximum number of matching messages that are considered; also the maximum number of candidates,
+/// including summaries. The candidates with the best scores are taken. Each message may cost the
+/// read of a pack.
 const MATCHES_MAX: usize = 64;
-/// Most matching summaries that are looked up in the context, the best first. The index also has
-/// summaries that left the context, such as condensed ones.
+/// Maximum number of matching summaries that are looked up in the context, the best first. The
+/// index also has summaries that left the context, such as condensed ones.
 const SUMMARIES_MAX: usize = 1_024;
 /// Messages that are read at a time to find the end of a call group: as many as a pack holds.
 const UNIT_STEP: u64 = 64;
@@ -44,15 +45,15 @@ pub(super) enum EvictionPlan {
     Newest,
     /// The oldest summary if it fits, then newest first; evicts in multiples of `step` tokens.
     Layers { step: u64 },
-    /// Candidates that match the prompt, best first, each with its tokens; what room they leave is
-    /// filled newest first.
+    /// Candidates that match the prompt, best first, each with its tokens. Other items fill the
+    /// tokens that the candidates leave, newest first.
     Matches(Vec<(KeepCandidate, u64)>),
 }
 
 /// A candidate that a policy may keep.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum KeepCandidate {
-    /// Index of a summary.
+    /// Index of a summary in the items of the context.
     Summary(usize),
     /// A call group.
     Messages(MessageUnit),
@@ -87,7 +88,7 @@ impl EvictionPlan {
         }
     }
 
-    /// Plans which items fill `tokens` beside the protected part.
+    /// Plans which items fill `tokens`, in addition to the protected part.
     pub(super) fn plan_fill(&self, input: &AssemblyInput<'_>, tokens: u64) -> FillPlan {
         let evictable = input.evictable_tokens();
         let newest = FillPlan { tokens_left: tokens, ..FillPlan::default() };

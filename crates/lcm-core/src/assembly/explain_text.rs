@@ -72,7 +72,8 @@ fn count_characters(text: &str) -> usize {
 }
 
 /// Draws the budget as a bar of [`BAR_WIDTH`] characters, then the meaning of its letters. A letter
-/// is a part that an included item takes, `.` a free part. A context over its budget fills the bar.
+/// marks tokens that an included item takes, `.` marks free tokens. A context over its budget fills
+/// the bar.
 fn draw_budget_bar(items: &[AssembledItem], budget: u64, out: &mut String) {
     let (mut tokens, mut drawn) = (0, 0);
     out.push('[');

@@ -28,8 +28,9 @@ pub(super) struct FocusElement {
     pub(super) name: String,
 }
 
-/// Replaces the summaries that a brief covers by its element: those whose `seq_last` is at most the
-/// `seq_last` of the brief. `None`: no summary is covered, and `items` is unchanged.
+/// Replaces the summaries that a brief covers by the element of the brief. A brief covers the
+/// summaries whose `seq_last` is at most the `seq_last` of the brief. `None`: no summary is
+/// covered, and `items` is unchanged.
 pub(super) fn replace_covered_summaries(
     brief: &FocusBrief,
     items: &mut Vec<ContextItem>,

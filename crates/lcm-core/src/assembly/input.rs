@@ -19,7 +19,7 @@ use lcm_text::{
     config::BudgetPolicy,
 };
 
-/// Index of the place of a system message of the slot.
+/// Value of [`ItemPlace::index`] for a message of the [`SystemPart`].
 pub(super) const SYSTEM_INDEX: usize = usize::MAX;
 /// Name of system messages that are live messages.
 const LIVE_SYSTEM: &str = "live-system";
@@ -78,8 +78,8 @@ impl SystemPart {
 /// The place of a summary, the focus brief, a stored message or a live message in a context.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) struct ItemPlace {
-    /// Index of the item; for a live message, the number of items; for a system message of the
-    /// slot, [`SYSTEM_INDEX`].
+    /// Index of the item; for a live message, the number of items; for a message of the
+    /// [`SystemPart`], [`SYSTEM_INDEX`].
     pub(super) index: usize,
     /// Seq of the message, or the first seq that the summary or brief covers. Live messages are
     /// numbered on from the newest stored message.

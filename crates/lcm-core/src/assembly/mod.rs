@@ -207,10 +207,10 @@ impl ExtraOptions {
 
 /// Selects and renders items until the rendered context fits the budget.
 ///
-/// A context may have more tokens rendered than stored. Each round therefore selects at most the
-/// tokens that the last round selected, less its excess. If the protected part alone exceeds the
-/// budget, the full tool outputs become references and the selection starts again. A protected part
-/// that still exceeds the budget is returned alone.
+/// A context may have more tokens rendered than stored. Each round therefore selects at most as
+/// many tokens as the last round, less the tokens by which the last round exceeded the budget. If
+/// the protected part alone exceeds the budget, the full tool outputs become references and the
+/// selection starts again. A protected part that still exceeds the budget is returned alone.
 fn fit_to_budget(
     session: &mut StoreSession<'_>,
     cache: &mut RenderCache,

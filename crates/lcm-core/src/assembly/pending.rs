@@ -32,7 +32,8 @@ pub(super) struct PendingMessage {
 /// The live messages that are not stored.
 #[derive(Debug)]
 pub(super) struct LiveMessages {
-    /// The leading system messages, if they take the place of the stored ones; else empty.
+    /// The leading system messages, if they replace the stored system messages in the context; else
+    /// empty.
     pub(super) system: Vec<SystemText>,
     pub(super) messages: Vec<PendingMessage>,
 }
@@ -74,7 +75,8 @@ pub(super) fn read_pending(
     if head.system.is_some_and(|slot| slot.id == id) {
         out.clear();
     }
-    // As in `append`: if no live message is stored, leading system messages join the sequence.
+    // As in `append`: if the sequence has begun and no live message is stored, leading system
+    // messages join the sequence.
     if stored == 0 && system_slot::is_begun(head) {
         out.append(&mut rest);
         return Ok(LiveMessages { system: Vec::new(), messages: out });
@@ -162,7 +164,7 @@ mod tests {
         assert_eq!(count_known(&["a", LONG, "c", "d"], &["x", "a", LONG, "c"]), 3);
         assert_eq!(count_known(&[LONG, "d"], &["x", LONG]), 1);
         assert_eq!(count_known(&[LONG], &["x", LONG]), 1);
-        // The host holds more messages than hashes are known.
+        // The host holds more messages than the head has marks.
         assert_eq!(count_known(&["y", "x", LONG, "d"], &["x", LONG]), 3);
     }
 

@@ -2,9 +2,9 @@
 //! breakpoints.
 //!
 //! A provider's prompt cache serves the prefix that two prompts share. In: a rendered context and
-//! the token of an earlier context. Out: tokens of the stable prefix, and the item that broke the
-//! prefix, with the reason. Further the messages on which a cache mark is useful, and a new token.
-//! A token holds all that is compared, so that nothing is stored.
+//! the token of an earlier context. Out: tokens of the stable prefix; the item that broke the
+//! prefix, with the reason; the messages on which a cache mark is useful; and a new token. The
+//! token holds all data that the next comparison needs, so the engine stores nothing.
 
 use alloc::{
     format,
@@ -23,7 +23,7 @@ use lcm_text::{
 };
 
 /// Characters of one element's hash in a token: 36 bits. Two different elements have equal hashes
-/// once in 69 thousand million, and a token stays small beside its context.
+/// once in 69 thousand million, and a token stays small compared with its context.
 const HASH_CHARACTERS: usize = 6;
 /// First characters of a token: the version of its format.
 const TOKEN_VERSION: &str = "p4.";
@@ -153,7 +153,8 @@ impl AssemblyInput<'_> {
             return None;
         }
         let elements = &rendered.elements;
-        // An opening placeholder turn is a consequence of the element after it.
+        // An opening placeholder turn exists because of the element after it, so that element broke
+        // the prefix.
         let at = elements.iter().skip(equal).position(|element| !element.is_synthetic);
         let at = equal + at.unwrap_or(0);
         let place = elements.get(at)?.place;

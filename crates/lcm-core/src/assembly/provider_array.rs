@@ -1,9 +1,9 @@
 //! One rendered array for a provider, which can be cut and extended.
 //!
 //! In: the rendered output of entries. Out: the JSON array, with a hash and tokens for each
-//! element. [`super::render_cache`] keeps arrays and extends them. A cut keeps the beginning of an
-//! array. A cut is possible where no message before depends on a message behind: calls, ids, roles
-//! and cache marks are checked.
+//! element. [`super::render_cache`] keeps arrays and extends them. A cut keeps the messages before
+//! it and removes the messages behind it. A cut is possible where no kept message depends on a
+//! removed message: calls, ids, roles and cache marks are checked.
 
 use alloc::{string::String, vec::Vec};
 
@@ -20,8 +20,8 @@ use lcm_text::{
     types::api::Dialect,
 };
 
-/// Most cuts that are tried to extend an array. Each try renders the entries behind the cut; after
-/// a few tries, rendering all entries once is cheaper.
+/// Maximum number of cuts that are tried to extend an array. Each try renders the entries behind
+/// the cut; after a few tries, rendering all entries once is cheaper.
 const CUTS_MAX: usize = 3;
 
 /// A rendered array for a provider.
@@ -46,7 +46,8 @@ pub(super) struct ProviderArray {
     first_cache_mark: usize,
     /// Hash chain over the elements of the context before the array.
     chain_start: [u8; 32],
-    /// Hash chain up to and with each element; shorter than `elements` until it is extended.
+    /// Hash chain up to and including each element; may be shorter than `elements` until
+    /// [`Self::extend_chain`] is called.
     chain: Vec<[u8; 32]>,
     /// How many messages from the start passed validation.
     accepted_messages: usize,
@@ -117,8 +118,8 @@ impl ProviderArray {
         false
     }
 
-    /// Returns whether the entries behind a cut, rendered alone to `output`, have the output that
-    /// they would have behind the entries before the cut.
+    /// Returns whether `output` may follow the part before a cut. `output` was rendered from the
+    /// entries behind the cut alone; it must equal their output in the whole array.
     fn can_append(&self, dialect: Dialect, cut: ArrayCut, output: &dialect::RenderOutput) -> bool {
         let merges = || {
             let last = self.message_json(cut.message - 1).map(role_prefix).unwrap_or_default();
@@ -239,8 +240,8 @@ impl ProviderArray {
         self.pairs.extend(output.pairs.iter().map(|(call, at)| (call + entry, at + entry)));
     }
 
-    /// Returns `start`, the hash chain over the elements before the array, extended by all elements
-    /// of the array.
+    /// Returns the hash chain over the elements before the array, which is `start`, and all
+    /// elements of the array.
     pub(super) fn extend_chain(&mut self, start: [u8; 32]) -> [u8; 32] {
         if self.chain_start != start {
             (self.chain_start, self.chain) = (start, Vec::new());

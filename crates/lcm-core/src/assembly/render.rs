@@ -3,7 +3,8 @@
 //! In: the selection and the live messages. Out: a [`RenderedContext`]. In the dialect `lcm`, a
 //! message that came in `lcm` is written byte for byte, or as its placeholder. Any other message is
 //! converted, and a summary becomes a user message that holds its element. The dialects of the
-//! providers are in [`dialect`]. The system messages of the slot are returned beside the array.
+//! providers are in [`dialect`]. The leading system messages are returned separately from the
+//! array.
 
 use alloc::{borrow::Cow, rc::Rc, string::String, vec::Vec};
 
@@ -243,7 +244,7 @@ impl ContextRenderer<'_> {
         self.out.push_element(place, hash, u64::from(tokens));
     }
 
-    /// Appends the texts of the system messages, which are beside the array.
+    /// Appends the texts of the system messages, which are not in the array.
     fn push_system_messages(&mut self) {
         for (seq, message) in (1..).zip(&self.input.system.messages) {
             let hash = self.hasher.hash_text(&message.text);

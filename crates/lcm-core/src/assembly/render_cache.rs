@@ -1,9 +1,10 @@
 //! Cache of rendered provider arrays, extended incrementally.
 //!
 //! In: the selected messages and summaries, in order. Out: the array, equal to one rendered without
-//! a cache. Two assemblies of a conversation share most of their beginning. An array is cut at a
-//! place where no message before depends on a message behind, and only the rest is rendered. Every
-//! input of rendering is compared, so that a stale entry cannot change a result.
+//! a cache. Two assemblies of a conversation share most of their beginning. A cached array is cut
+//! at a place where no message before the cut depends on a message behind the cut, and only the
+//! messages behind the cut are rendered. Every input of rendering is compared, so that a stale
+//! entry cannot change a result.
 
 use alloc::{rc::Rc, string::String, vec::Vec};
 
@@ -14,10 +15,10 @@ use super::{
 };
 use lcm_text::types::api::Dialect;
 
-/// Most bytes of all cached arrays together: about a budget of a million tokens.
+/// Maximum bytes of all cached arrays together: about a budget of a million tokens.
 const ARRAYS_BYTES_MAX: usize = 4 << 20;
-/// Most cached arrays, of all conversations together. One assembly may render several arrays until
-/// an array fits the budget.
+/// Maximum number of cached arrays, of all conversations together. One assembly may render several
+/// arrays until an array fits the budget.
 const CACHED_ARRAYS_MAX: usize = 8;
 
 /// Cache that one assembly leaves for the next: element hashes and rendered provider arrays.

@@ -41,10 +41,9 @@ pub(super) struct ContextElement {
     pub(super) hash: [u8; 32],
     pub(super) tokens: u64,
     pub(super) place: ItemPlace,
-    /// Index of its message in the array; `None`: a system message beside the array.
+    /// Index of its message in the array; `None`: a system message, which is not in the array.
     pub(super) message: Option<usize>,
-    /// Index of its entry in the provider array; `None`: a system message beside the array, or the
-    /// dialect is `lcm`.
+    /// Index of its entry in the provider array; `None`: a system message, or the dialect is `lcm`.
     entry: Option<usize>,
     /// Whether the element is a placeholder turn that the provider requires.
     pub(super) is_synthetic: bool,
@@ -83,7 +82,7 @@ impl RenderedContext {
         self.add_element(place, hash, tokens, message);
     }
 
-    /// Appends the text of a leading system message, which is beside the array, and its element.
+    /// Appends the text of a leading system message, which is not in the array, and its element.
     pub(super) fn push_system_text(
         &mut self,
         place: ItemPlace,

@@ -1,4 +1,5 @@
-//! Result of an assembly: counts, warnings, the explanation and the comparison with an earlier one.
+//! Result of an assembly: counts, warnings, the explanation and the comparison with an earlier
+//! context.
 //!
 //! In: the selected items and the rendered context. Out: an [`AssembledContext`] without its
 //! messages, which [`super::assemble`] adds.

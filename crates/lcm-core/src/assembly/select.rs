@@ -21,13 +21,13 @@ use lcm_text::{
     config::BudgetPolicy,
 };
 
-/// A plan of the items that fill a context beside the tail and the pinned message.
+/// A plan of the items that fill a context in addition to the tail and the pinned message.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FillPlan {
     /// Tokens for the items that are not required; they are selected newest first.
     pub(super) tokens_left: u64,
-    /// Whether the selection continues behind an item that does not fit; else only required items
-    /// that are older are selected.
+    /// Whether the selection continues with older items after an item that does not fit. If false,
+    /// of the older items only the required ones are selected.
     pub(super) skips_oversized: bool,
     /// Index of the oldest summary; `None`: not required.
     pub(super) oldest: Option<usize>,
@@ -204,7 +204,8 @@ pub(super) fn select_items(
                 tail_left -= in_tail;
                 let run = RunCandidate { index, run, tail, in_tail, units };
                 choice.ranges.extend(run.select_messages(session, history, &mut state)?);
-                // A cut run closes the fill, unless the policy skips what does not fit.
+                // After a run that fits only in part, no older items are selected, unless the
+                // policy skips items that do not fit.
                 state.is_open |= fill.skips_oversized;
             }
             ContextItem::Withdrawn { .. } => {}
@@ -340,8 +341,8 @@ impl ContextChoice {
         self.summaries.get(at).map(|(_, why)| *why)
     }
 
-    /// Counts the stored tokens selected beside the protected part; `None`: only the protected part
-    /// is selected.
+    /// Counts the stored tokens selected outside the protected part; `None`: only the protected
+    /// part is selected.
     pub(super) fn count_fill_tokens(&self, input: &AssemblyInput<'_>) -> Option<u64> {
         let items = input.items;
         let messages = self.ranges.iter().map(|range| range.seq_last + 1 - range.seq_first);

@@ -1,7 +1,7 @@
 //! Acceptance: decides whether an answer becomes a summary.
 //!
-//! In: a task, its gathered sources and an answer; nothing else counts. Out: a verdict to accept,
-//! to ask again or to make a fallback. `apply` and `run` use this module.
+//! In: a task, its gathered sources and an answer; the verdict depends on nothing else. Out: a
+//! verdict to accept, to ask again or to make a fallback. `apply` and `run` use this module.
 
 use alloc::{string::String, vec::Vec};
 
@@ -22,12 +22,13 @@ use super::{
 pub(crate) enum CompletionVerdict {
     /// The answer becomes the summary.
     Accept(AcceptedText),
-    /// The answer is rejected, and the model gets another request at `level`. `findings` are the
-    /// verifier's findings in the rejected answer, one a line, which the next request shows to the
-    /// model; empty: another rule rejected.
+    /// The answer is rejected, and the model gets another request at `level`. `findings` lists the
+    /// verifier's findings in the rejected answer, one per line; the next request shows them to the
+    /// model. `findings` is empty if a rule other than [`RejectionRule::Findings`] rejected the
+    /// answer.
     Retry { rule: RejectionRule, level: Level, findings: String },
     /// The answer is rejected, and the model is not asked again; `findings` as in [`Self::Retry`].
-    /// A fallback is made; a remake gets none.
+    /// The caller then makes a fallback, except for a remake, which gets no fallback.
     Fallback { rule: RejectionRule, findings: String },
 }
 
@@ -104,15 +105,16 @@ impl AcceptedText {
     }
 }
 
-/// The text of an answer as it would be stored.
+/// The text of an answer in the form that a summary would store.
 pub(crate) struct CleanedAnswer {
     pub(crate) text: String,
     /// Whether the text was cut to the cap.
     pub(crate) capped: bool,
 }
 
-/// Strips the reasoning from an answer. A model's lines are framed, so that none of them is read as
-/// a header or note of the engine; the lines of the offline summariser have headers.
+/// Strips the reasoning from an answer. Frames the lines of a model's answer, so that no line is
+/// read as a header or note of the engine. The lines of the offline summariser are not framed,
+/// because the engine itself wrote their headers.
 fn read_answer(completion: &Completion) -> String {
     let text = transcript::strip_reasoning(&completion.text);
     if completion.model == OFFLINE_MODEL { text } else { transcript::frame_answer(&text) }
@@ -165,8 +167,8 @@ pub(crate) fn judge_completion(
 }
 
 /// Returns why another model should be asked for a summary: `blank` or `cut-off`. `None`: the
-/// answer has neither fault, the model refused, the offline summariser answered, or the request is
-/// for no summary.
+/// answer has neither fault, the model refused, the offline summariser answered, or the request
+/// does not ask for a summary.
 pub(crate) fn find_answer_fault(
     request: &CompletionRequest,
     completion: &Completion,

@@ -34,15 +34,17 @@ use super::{
     sweep::SweepToken,
 };
 
-/// Most turns of a forecast. Later turns differ little, because both choices have compacted several
-/// times by then.
+/// Maximum number of turns of a forecast. Later turns differ little, because both choices have
+/// compacted several times by then.
 const TURNS_MAX: u64 = 512;
-/// Fewest turns of a forecast if the host gives no number: a new conversation does not end at once.
+/// Minimum number of turns of a forecast if the host gives no number: a new conversation does not
+/// end at once.
 const TURNS_MIN: u64 = 8;
-/// Numbers of turns that are tried as waiting time and as period. From 2 to 96, each number is a
-/// third or half more than the number before. A period of `x` times the best period multiplies the
-/// cost that depends on the period by `(x + 1/x) / 2` (the economic order quantity of Harris,
-/// 1913). Few conversations are longer, so the steps after 96 are greater.
+/// Numbers of turns that the forecast tries, both as the wait before the first compaction and as
+/// the period between later compactions. From 2 to 96, each number is a third or half more than the
+/// number before. A period of `x` times the best period multiplies the cost that depends on the
+/// period by `(x + 1/x) / 2` (the economic order quantity of Harris, 1913). Few conversations have
+/// more than 96 turns, so the steps after 96 are greater.
 const TURN_SPANS: [u64; 15] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 192, TURNS_MAX];
 /// Assumed messages of a turn: the message of the model, and the answer of a person or a tool.
 const TURN_MESSAGES: u64 = 2;
@@ -67,8 +69,8 @@ pub(crate) struct TokenPrices {
 }
 
 impl TokenPrices {
-    /// Takes the field `prices`. A price that is absent is the price `input`, or for
-    /// `summary_output` the price `output`.
+    /// Reads the field `prices`. An absent price defaults to the price `input`; an absent
+    /// `summary_output` defaults to the price `output`.
     fn read(fields: &mut JsonFields<'_>) -> Result<Self> {
         const NAME: &str = "prices";
         let json = match fields.take_any(NAME) {
@@ -111,8 +113,8 @@ pub(crate) struct AdviseRequest {
     prices: TokenPrices,
     /// Milliseconds for which the provider keeps a cached prefix.
     cache_ms: u64,
-    /// Number of prompts to come, of which at most 512 count; `None`: as many as so far, from 8 to
-    /// 512.
+    /// Number of prompts to come; the forecast uses at most 512. `None`: as many as the
+    /// conversation has had, but at least 8 and at most 512.
     turns: Option<u32>,
 }
 
@@ -179,8 +181,8 @@ pub(crate) fn advise(
     });
     let so_far = usage.count_turns().max(head.messages / TURN_MESSAGES);
     let turns = request.turns.map_or(so_far.clamp(TURNS_MIN, TURNS_MAX), u64::from).min(TURNS_MAX);
-    // Above the threshold compaction is due; then the advice is whether it can wait up to the
-    // budget.
+    // Above the threshold, compaction is due. The advice then says whether compaction can wait
+    // until the budget is reached.
     let is_due = state.tokens() > u64::from(policy.threshold);
     let bound = if is_due { policy.budget } else { policy.threshold };
     let growth = estimate_growth(head);
@@ -271,8 +273,10 @@ struct CostForecast {
     turns: u64,
     /// Tokens above which compaction cannot wait.
     tokens_max: u64,
-    /// Average price of a repeated prompt token: reads and writes, by the share of repeated tokens
-    /// that the provider read from its cache so far; all, if none was reported.
+    /// Average price of a prompt token that the previous prompt also had. The average weighs the
+    /// prices of cache reads and writes by the share of such tokens that the provider has read from
+    /// its cache so far. If no cache reads were reported, all such tokens count as read from the
+    /// cache.
     reread_price: u64,
 }
 
@@ -409,13 +413,15 @@ mod tests {
 
     #[test]
     fn a_long_one_is_when_reading_it_again_costs_more() {
-        // 40,000 raw tokens read 400 times at .3 are 4.80; summaries and writing the tail anew .35.
+        // To read 40,000 raw tokens 400 times costs 4.80 units at 0.30 a million tokens. The
+        // summaries and a new write of the tail to the cache cost 0.35 units.
         let dear = CostForecast { tokens_max: 1_000_000, ..forecast(400) };
         assert_eq!(advice(&dear, &state(40_000), Some(false)), "compact saves-more-than-it-costs");
         assert_eq!(advice(&dear, &state(300), Some(false)), "wait costs-more-than-it-saves");
     }
 
-    /// Goal: where the cache is cold and all is written anyway, compaction pays sooner.
+    /// Goal: compaction pays sooner if the cache is cold, because then every token is written
+    /// anyway.
     #[test]
     fn a_compaction_that_saves_money_with_a_cold_cache_costs_money_with_a_warm_cache() {
         let mut sooner = 0;

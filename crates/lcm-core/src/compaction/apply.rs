@@ -1,13 +1,13 @@
-//! Apply: one answer is judged and settled in at most one commit.
+//! Apply: judges one answer and settles its task in at most one commit.
 //!
 //! In: a request id, which is the token of a task, and the answer of a model. Out: the outcome. The
 //! engine calls [`apply`] for the export `compaction.apply`.
 //!
 //! The task names the sources, which must still be in the context unchanged. Only an answer to the
 //! current attempt is judged. The verdict depends only on the task, the answer and the stored
-//! sources without injected text; the configuration defines injected text. What follows a rejected
-//! answer or a failed model also depends on [`ApplyOptions`], the spend limits, the breaker, the
-//! prompt overrides and the clock.
+//! sources without injected text; the configuration defines injected text. The outcome after a
+//! rejected answer or a failure of the model also depends on [`ApplyOptions`], the spend limits,
+//! the breaker, the prompt overrides and the clock.
 
 use crate::storage::{call::Call, store_session::StoreSession, summary::StoredLevel};
 use lcm_text::{
@@ -45,7 +45,8 @@ pub(crate) fn apply(
     };
     let mut settlement = TaskSettlement::open(session, call, task, expected)?;
     settlement.is_stand_in = is_stand_in;
-    // After a change of the line the sources may be in the context again.
+    // The summary may be stored although it left the context: when a later list takes another way,
+    // the sources can be raw again. Then the answer is settled once more.
     if let Some((id, record)) = settlement.committed_summary()
         && settlement.locate_sources(session)?.is_none()
     {

@@ -4,8 +4,8 @@
 //! engine calls [`evaluate`] for the export `compaction.evaluate`, and `admin` for its verbs.
 //!
 //! Mode `incremental` reads the fresh tail; other modes read no messages. A conversation that does
-//! not exist is an error, unless the call allows a new one or the configuration skips it: then
-//! nothing is due. [`super::plan()`] selects what is summarised.
+//! not exist is an error, unless the call allows a new conversation or the configuration skips this
+//! one; in these two cases nothing is due. [`super::plan()`] selects what is summarised.
 
 use alloc::{string::String, vec::Vec};
 

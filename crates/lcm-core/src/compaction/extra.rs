@@ -1,6 +1,7 @@
 //! The options in `extra_json` of a compaction call, `CompactionExtra` in `schema/`.
 //!
-//! In: the JSON text of `extra_json`. Out: [`CompactionExtra`]. `plan`, `apply` and `run` use it.
+//! In: the JSON text of `extra_json`. Out: [`CompactionExtra`]. `plan`, `apply` and `run` use this
+//! module.
 
 use alloc::{string::String, vec::Vec};
 
@@ -10,23 +11,26 @@ use lcm_text::base::{
     json::{JsonFields, JsonWriter},
 };
 
-/// Most summary ids of one call.
+/// Maximum number of summary ids of one call.
 const SUMMARY_IDS_MAX: usize = 64;
 
 /// The options in `extra_json` of a compaction call.
 pub(crate) struct CompactionExtra {
-    /// The model whose provider counts the tokens of the other options; `None`: no model is named.
+    /// The model whose provider counted the tokens in the other arguments, such as the budget;
+    /// `None`: the call names no model.
     pub(crate) model: Option<CalibratedModel>,
-    /// Whether the answer stands in for a model that failed, so that its summary is provisional.
+    /// Whether the answer replaces the answer of a model that failed: the offline summariser may
+    /// have written it. The summary is then provisional.
     pub(crate) is_stand_in: bool,
     pub(crate) scope: PlanScope,
-    /// Most remakes of the sweep; `None`: 16, or no limit if the call is for remakes only.
+    /// Maximum number of remakes of the sweep; `None`: 16, or no limit if the call is for remakes
+    /// only.
     pub(crate) remakes_max: Option<u32>,
     /// Whether the conversation need not exist.
     pub(crate) may_be_new: bool,
 }
 
-/// What a plan proposes.
+/// The kind of tasks that a plan proposes.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) enum PlanScope {
     /// Compaction, with remakes of provisional summaries.
@@ -44,7 +48,7 @@ impl CompactionExtra {
     /// # Errors
     ///
     /// `invalid-input`: the text has unknown options, an invalid name of a model, not 1 to 64
-    /// summary ids, or an id of zeros; `not-found`: a text is no summary id.
+    /// summary ids, or an id of zeros; `not-found`: a text in `summary_ids` is not a summary id.
     pub(crate) fn read(call: Call<'_>, extra_json: Option<&str>) -> Result<Self> {
         const NAME: &str = "extra-json";
         let json = extra_json.filter(|json| !json.is_empty()).unwrap_or("{}");
@@ -76,8 +80,8 @@ fn parse_summary_ids(names: &[String]) -> Result<Vec<[u8; 8]>> {
     names.iter().map(|name| summary::parse_summary_id(name)).collect()
 }
 
-/// Builds the `extra-json` of an `evaluate` after an append, which may have skipped a new
-/// conversation.
+/// Builds the `extra-json` of the `evaluate` that follows an append. Sets `may_be_new`, because the
+/// append may have skipped the conversation, which then does not exist.
 pub(crate) fn build_decision_option(model: Option<&str>) -> String {
     let mut object = JsonWriter::new_object();
     object.add_flag("may_be_new", true);

@@ -16,15 +16,16 @@ use super::sweep::SweepToken;
 pub(crate) struct CompactionGoal {
     /// Compaction is due above this many tokens; in mode `until-under` from this many tokens on.
     pub(super) due_above: u64,
-    /// Tokens that the decision compares: the stored tokens with those of the system messages, or
-    /// the observed tokens, whichever are more.
+    /// Tokens that the decision compares with `due_above`: the tokens of the stored context plus
+    /// those of the system messages, or the observed tokens, whichever number is greater.
     pub(super) current: u64,
-    /// Tokens to which the stored context must shrink; with `is_inclusive`, it must be under the
-    /// target.
+    /// Maximum tokens of the stored context after compaction; with `is_inclusive`, the context must
+    /// have fewer tokens.
     pub(crate) target: u64,
-    /// Whether the caller named the target: no leaves are made once the target is reached.
+    /// Whether the caller named the target. If so, no leaves are made once the target is reached.
     pub(crate) is_explicit: bool,
-    /// Whether `due_above` and `target` themselves are too many tokens: in mode `until-under`.
+    /// Whether a context of exactly `due_above` or `target` tokens is too large; true in mode
+    /// `until-under` only.
     pub(super) is_inclusive: bool,
 }
 

@@ -37,11 +37,11 @@ use super::{
     task,
 };
 
-/// Most requests of one plan, whatever the caller asks for.
+/// Maximum number of requests of one plan, even if the caller asks for more.
 const REQUESTS_MAX: u32 = 64;
 
-/// Most remakes of one sweep that also compacts, by default. So a model that works again is not
-/// asked for all at once.
+/// Default maximum number of remakes of one sweep that also compacts. The limit spares a model that
+/// works again from requests for all remakes at once.
 const REMAKES_MAX: u32 = 16;
 
 /// Proposes the next tasks as completion requests, and leases them if the caller asks for a lease.
@@ -146,7 +146,7 @@ pub(crate) fn decide_next(
     let (policy, options) = (policy.with_reserve(0), &options);
     let given = SweepToken::parse(options.sweep.as_deref())?;
     let skipped = session_rules::find_skip_reason(session, call, &loaded.head, None)?;
-    // Nothing is due in a skipped conversation, or in one that the call allows to be new.
+    // Nothing is due in a skipped conversation, or in one that need not exist and does not.
     if skipped.is_some() || loaded.bytes.is_none() {
         return Ok((loaded, nothing_due()));
     }

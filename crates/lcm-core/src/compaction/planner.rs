@@ -38,12 +38,12 @@ use super::{
     task::{self, SourceSpan, SummaryTask},
 };
 
-/// Most chunks that one read fetches, and most remakes that one search finds, beyond the tasks that
-/// are still wanted.
+/// Maximum number of spare candidates beyond the number of tasks that are still wanted: of chunks
+/// in one read, and of remakes in one search.
 const SPARE_CANDIDATES_MAX: usize = 32;
 
 /// Age in milliseconds below which a provisional summary is not made again, because its compaction
-/// has just asked the model. A call for remakes only ignores the age.
+/// has just asked the model. A call that asks only for remakes ignores the age.
 pub(crate) const REMAKE_AGE_MS_MIN: u64 = 60_000;
 
 /// A task with the inputs of its request.
@@ -56,12 +56,12 @@ pub(crate) struct PlannedTask {
     pub(crate) index: usize,
 }
 
-/// The raw text that mode `incremental` compares with a chunk.
+/// The raw tokens that mode `incremental` compares with the size of a chunk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EligibleRaw {
     /// Raw tokens outside the fresh tail and the pinned message.
     pub(crate) tokens: u64,
-    /// Tokens from which on a leaf is due: the size of a chunk.
+    /// A leaf is due if `tokens` is at least this number, the size of a chunk.
     pub(crate) chunk_tokens: u64,
 }
 
@@ -74,7 +74,7 @@ impl EligibleRaw {
 
 /// The limits of a search for tasks, and what the search skipped.
 pub(super) struct TaskSearch {
-    /// Most tasks to find.
+    /// Maximum number of tasks to find.
     pub(super) count: usize,
     /// Clock of the conversation, which decides whether a lease has ended.
     clock: ClockReading,
@@ -83,7 +83,7 @@ pub(super) struct TaskSearch {
     /// Whether the search skipped sources with a lease that has not ended.
     has_leased: bool,
     /// Whether the search skipped a provisional summary, because it is exhausted or leased, or
-    /// because the sweep has made its most remakes.
+    /// because the sweep has no remakes left.
     has_skipped_remake: bool,
     /// Number of remakes that the sweep may still make.
     pub(super) remakes_left: usize,
@@ -320,7 +320,7 @@ impl<'a> Planner<'a> {
         let (history, options) = (self.message_history(), self.transcript_options());
         for RemakeCandidate { id, index, record } in finder.candidates {
             if out.len() == count {
-                // The next plan takes the rest, unless the sweep has made its most remakes.
+                // The next plan takes the rest, unless the sweep has no remakes left.
                 search.has_skipped_remake |= count == 0;
                 break;
             }

@@ -9,7 +9,7 @@ pub(crate) const NO_PROGRESS: &str = "no-progress";
 pub(crate) const TAIL_OVER_TARGET: &str = "tail-over-target";
 pub(crate) const PASS_LIMIT: &str = "pass-limit";
 pub(crate) const ROUND_LIMIT: &str = "round-limit";
-/// A forced compaction asked for as many completions as one call may.
+/// A forced compaction has used the maximum number of completions of one call.
 pub(crate) const COMPLETION_LIMIT: &str = "completion-limit";
 pub(crate) const SPEND_LIMIT: &str = "spend-limit";
 pub(crate) const BREAKER_OPEN: &str = "breaker-open";

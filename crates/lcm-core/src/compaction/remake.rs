@@ -1,12 +1,12 @@
-//! Remakes: finds the provisional summaries that are to be made again, and their newest sources.
+//! Finds the provisional summaries to make again, and their newest sources.
 //!
-//! In: the items of the context, and the record of remakes. Out: the summaries that a model can be
-//! asked for now, leaf upward, or whether there is one. The planner, the settlement, `maintain` and
-//! `status` use this module.
+//! In: the items of the context, and the record of remakes. Out: the provisional summaries that can
+//! be made again now, each after its sources, or their number. The planner, the settlement,
+//! `maintain` and `status` use this module.
 //!
 //! A provisional summary is *open* if it will be made again: a source is open, or the summary is
 //! owed. A summary is owed if its text is provisional or a source was made again, unless the
-//! configured model was asked in vain to make it from these sources. A summary that is not open is
+//! configured model has already failed to make it from these sources. A summary that is not open is
 //! final.
 
 use alloc::{string::String, vec::Vec};
@@ -32,7 +32,7 @@ use super::{
     task,
 };
 
-/// Most levels of sources below a context item that are visited.
+/// Maximum number of levels of sources below a context item that are visited.
 const LEVELS_MAX: u32 = 64;
 
 /// A provisional summary that a model can be asked for now: none of its sources is open.
@@ -62,7 +62,7 @@ pub(super) struct RemakeFinder<'a> {
     breaker_scope: String,
     scope: &'a PlanScope,
     pub(super) remakes: RemakeRecord,
-    /// Most candidates; once they are found, no further context item is visited.
+    /// Maximum number of candidates; once they are found, no further context item is visited.
     limit: usize,
     pub(super) candidates: Vec<RemakeCandidate>,
     /// Number of open summaries in the items that were visited.
@@ -176,8 +176,8 @@ fn hash_changed_sources(sources: &[NewestSource]) -> [u8; 8] {
     hash::hash_prefix(&task::hash_sources(&refs))
 }
 
-/// Gathers the newest sources of a provisional summary. Also returns the hash under which an answer
-/// in vain is recorded: of the newest sources if one of them was made again, else zeros.
+/// Gathers the newest sources of a provisional summary. Also returns the hash under which a failed
+/// remake is recorded: the hash of the newest sources if one of them was made again, else zeros.
 ///
 /// # Errors
 ///

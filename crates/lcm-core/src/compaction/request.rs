@@ -12,8 +12,8 @@ use lcm_text::{
 
 use super::{source_text::GatheredSources, task::SummaryTask};
 
-/// Builds the request of a task. `previous`: text before the sources; `findings`: findings in the
-/// last answer to the same sources, one a line; empty: none.
+/// Builds the request of a task. `previous`: text before the sources; `findings`: the verifier's
+/// findings in the last answer to the same sources, one per line; empty: no findings.
 pub(crate) fn build_request(
     config: &Config,
     task: &SummaryTask,

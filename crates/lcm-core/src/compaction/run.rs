@@ -3,10 +3,10 @@
 //! In: a conversation, a budget, options and a model. Out: the outcome of one task. The engine
 //! calls [`run`] for the export `compaction.run`.
 //!
-//! The context and the sources are read before the first completion. After it, only the search
-//! index is read, and, if summaries left the context, whether the new summary is stored already.
-//! After a rejected answer the model is asked again at once, and the rejection is not written yet.
-//! The pass makes at most one commit, at its end.
+//! The context and the sources are read before the first completion. After the first completion,
+//! `run` reads only the search index and, if summaries left the context, whether the new summary is
+//! stored already. After a rejected answer, `run` asks the model again at once and does not write
+//! the rejection yet. The pass makes at most one commit, at its end.
 
 use alloc::string::String;
 

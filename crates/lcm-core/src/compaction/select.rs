@@ -18,7 +18,8 @@ use lcm_text::{
     config::BudgetPolicy,
 };
 
-/// Most gaps between the units of one leaf, so that its record stays small.
+/// Maximum number of gaps between the units of one leaf, so that the record of the leaf stays
+/// small. A gap is a range of withdrawn messages between two units.
 const GAPS_MAX: u32 = 1_024;
 
 /// The messages of one leaf.
@@ -46,10 +47,11 @@ pub(crate) struct SummaryGroup {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum CondensationPhase {
     /// Neighbours of one depth below `sweep_depth_max`: at least `condense_leaves_min` leaves or
-    /// `condense_summaries_min` condensed summaries, or fewer large ones
+    /// `condense_summaries_min` condensed summaries, or fewer summaries that are large
     /// ([`SummaryGroup::is_full`]).
     Ordinary,
-    /// Neighbours of any one depth, at least as many as `condense_min_hard`, or fewer large ones.
+    /// Neighbours of any one depth, at least `condense_min_hard` summaries, or fewer summaries that
+    /// are large.
     Pressure,
     /// Neighbours of different depths, because no depth has enough neighbours.
     Mixed,
@@ -80,9 +82,10 @@ pub(crate) fn find_raw_spans(items: &[ContextItem], tail: &FreshTail) -> Vec<Mes
     out
 }
 
-/// Returns whether the item is a run of a bridge. A bridge is runs, with withdrawn messages between
-/// them, that together have fewer than [`limits::BRIDGE_TOKENS_MAX`] tokens and summaries on both
-/// sides. At the ends of the context, withdrawn messages take the place of a summary.
+/// Returns whether the item is a run of a bridge. A bridge is one or more runs, with only withdrawn
+/// messages between them. The runs together have fewer than [`limits::BRIDGE_TOKENS_MAX`] tokens,
+/// and a summary is on each side. At the ends of the context, withdrawn messages take the place of
+/// a summary.
 ///
 /// Runs with the pinned message are no bridge, because the pinned message stays raw.
 pub(crate) fn is_bridge(items: &[ContextItem], index: usize, tail: &FreshTail) -> bool {
@@ -160,11 +163,11 @@ impl LeafChunker {
     }
 }
 
-/// Most bytes of packs that one read fetches, unless the first pack alone is larger.
+/// Maximum bytes of packs that one read fetches, unless the first pack alone is larger.
 const READ_AHEAD_BYTES: u32 = 768 << 10;
 
-/// Reads at most `count` first chunks of a span. Also returns the messages of the span that were
-/// read, which contain the messages of the chunks.
+/// Reads the first chunks of a span, at most `count`. Also returns the messages of the span that
+/// were read, which contain the messages of the chunks.
 ///
 /// # Errors
 ///
@@ -231,7 +234,9 @@ pub(crate) fn select_read_ahead<'r>(
 }
 
 /// Finds groups of neighbouring summaries to condense before the fresh tail. Groups of lesser depth
-/// come first, then older groups; in phase `Mixed`, only the place counts.
+/// come first, then older groups; in phase `Mixed`, older groups come first, whatever their depth.
+/// In the other phases, a group must have enough summaries and tokens, or be full in a range of
+/// enough items.
 pub(crate) fn find_groups(
     items: &[ContextItem],
     tail: &FreshTail,
@@ -277,14 +282,14 @@ pub(crate) fn find_groups(
     out
 }
 
-/// Returns the most source tokens of one condensation; two summaries may have more.
+/// Returns the maximum tokens of the sources of one condensation. Two sources may have more.
 fn condensation_tokens_max(policy: &BudgetPolicy) -> u32 {
     let ordinary = policy.condense_leaves_min.saturating_mul(policy.leaf_tokens_target);
     policy.leaf_chunk_tokens_max.max(policy.threshold.min(ordinary))
 }
 
-/// Finds maximal ranges `[from, to)` of items that fit, with bridges and withdrawn ranges between
-/// them.
+/// Finds maximal ranges `[from, to)` of items that `fits` accepts. Bridges and withdrawn ranges
+/// between such items are part of the range.
 ///
 /// Withdrawn ranges do not separate the summaries around them. Otherwise these summaries would
 /// never be merged, and a conversation of many sessions would outgrow every budget.
@@ -369,8 +374,8 @@ impl SummaryGroup {
         int::to_u32(items.iter().filter_map(ContextItem::depth).count())
     }
 
-    /// Returns whether the group has over half of the most source tokens. Few large summaries are
-    /// condensed then, even if the group has fewer than the fan-out.
+    /// Returns whether the group has over half of the tokens of [`condensation_tokens_max`]. Such a
+    /// group is condensed even if it has fewer summaries than the fan-out.
     fn is_full(&self, policy: &BudgetPolicy) -> bool {
         self.tokens.saturating_mul(2) > u64::from(condensation_tokens_max(policy))
     }

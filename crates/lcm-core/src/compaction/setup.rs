@@ -19,7 +19,8 @@ use lcm_text::{
 
 use super::extra::{CompactionExtra, PlanScope};
 
-/// What a compaction call reads first, and what follows for its policy and options.
+/// The records that a compaction call reads first, and the policy and options that follow from
+/// them.
 pub(crate) struct CompactionSetup {
     pub(crate) loaded: LoadedHead,
     /// Values of the further records that the caller asked for.
@@ -27,13 +28,15 @@ pub(crate) struct CompactionSetup {
     pub(crate) policy: BudgetPolicy,
     /// The options of the call, with counts of the provider converted to estimated tokens.
     pub(crate) options: CompactionOptions,
-    /// The calibration of the model that the call names; `None`: no model, or no report of it.
+    /// The calibration of the model that the call names; `None`: the call names no model, or no
+    /// calibration of the model is stored.
     pub(super) calibration: Option<Calibration>,
     /// Index of the configuration override that applies; `None`: no override applies.
     pub(super) override_index: Option<usize>,
-    /// What the call plans.
+    /// The kind of tasks that the call plans.
     pub(super) scope: PlanScope,
-    /// Most remakes of the sweep; `None`: 16, or no limit if the call is for remakes only.
+    /// Maximum number of remakes of the sweep; `None`: 16, or no limit if the call is for remakes
+    /// only.
     pub(super) remakes_max: Option<u32>,
 }
 
@@ -43,8 +46,9 @@ impl CompactionSetup {
     /// # Errors
     ///
     /// `invalid-input`: a budget or target of 0, or wrong further options; `not-found`: the
-    /// conversation does not exist, without `may_be_new` and not skipped by the configuration, or a
-    /// text is no summary id; `corrupt`; errors of the store.
+    /// conversation does not exist, `may_be_new` is not set, and the configuration does not skip
+    /// the conversation; or a text in `summary_ids` is not a summary id; `corrupt`; errors of the
+    /// store.
     pub(crate) fn open(
         session: &mut StoreSession<'_>,
         call: Call<'_>,

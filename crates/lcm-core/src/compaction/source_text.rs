@@ -1,4 +1,5 @@
-//! Gathers the sources of a task: their text for the model, their numbers for the summary.
+//! Gathers the sources of a task: the text that the model reads, and the counts and times that the
+//! summary stores.
 //!
 //! In: messages of a leaf, or items of a condensed summary. Out: [`GatheredSources`]. The planner
 //! and the settlement of answers use this module.
@@ -34,17 +35,19 @@ use super::task;
 
 /// Model name of the leaf of a bridge, which repeats the text of the bridge.
 const VERBATIM_MODEL: &str = "verbatim";
-/// Most tokens of raw text that serve as previous context if no summary precedes the sources.
+/// Maximum tokens of raw text as previous context. Raw text is used only if no summary precedes the
+/// sources.
 const PREVIOUS_TOKENS_MAX: u32 = 500;
-/// Messages before the sources that are read for previous context if no summary precedes.
+/// Maximum number of messages before the sources that are read as previous context, if no summary
+/// precedes the sources.
 const PREVIOUS_MESSAGES_MAX: u64 = 8;
-/// Most summaries that serve as previous context.
+/// Maximum number of summaries that serve as previous context.
 const PREVIOUS_SUMMARIES_MAX: usize = 2;
 
 /// The gathered sources of a task.
 #[derive(Clone, Debug)]
 pub(crate) struct GatheredSources {
-    /// The sources as the model reads them; blank: they have no text for a model.
+    /// The sources as the model reads them; blank: the sources have no text for a model.
     pub(crate) text: String,
     /// Tokens of the sources in the context.
     pub(crate) tokens: u64,
@@ -64,7 +67,8 @@ pub(crate) struct GatheredSources {
     trust: Trust,
     /// Ids of payloads in the sources, at most [`limits::FILE_IDS_MAX`].
     file_ids: Vec<String>,
-    /// Leaves of bridges among the sources, to be written with the summary.
+    /// Leaves made of the bridges among the sources. The commit of the summary also writes these
+    /// leaves.
     pub(crate) bridges: Vec<Summary>,
     /// Tokens of all messages before the first source; 0 for a condensed summary.
     pub(crate) tokens_before: u64,
@@ -89,12 +93,12 @@ pub(crate) struct SettledAnswer<'a> {
     pub(crate) is_provisional: bool,
 }
 
-/// The parts of a summary beside its sources.
+/// The content of a summary except its sources.
 pub(crate) struct SummaryDraft<'a> {
     pub(crate) answer: SettledAnswer<'a>,
     pub(crate) created_at: Timestamp,
     pub(crate) prompt_version: u32,
-    /// The provisional summary that the summary replaces; `None`: none.
+    /// The provisional summary that the summary replaces; `None`: the summary is no remake.
     pub(crate) replaces: Option<[u8; 8]>,
 }
 
@@ -218,8 +222,8 @@ fn render_source(
     transcript::render_message(text, &TranscriptMessage { raw, role, parts, time }, options)
 }
 
-/// Reads and gathers the items of a condensed summary, without withdrawn ranges. Each run among
-/// them becomes a leaf in `bridges` that repeats the text of the run without a model.
+/// Reads and gathers the items of a condensed summary, without withdrawn ranges. Each run among the
+/// items becomes a leaf in `bridges` that repeats the text of the run without a model.
 ///
 /// # Errors
 ///
@@ -254,8 +258,9 @@ pub(crate) fn gather_items(
     Ok(GatheredSources { bridges, ..gathered })
 }
 
-/// Gathers summaries that were already read, oldest first. `tokens`: the sum of their tokens;
-/// `task_hash`: the hash by which a task names them; `offsets`: of local time.
+/// Gathers summaries that were already read, oldest first. `tokens`: the sum of the tokens of the
+/// sources; `task_hash`: the hash by which a task names the sources; `offsets`: the offsets of
+/// local time.
 pub(crate) fn gather_summaries(
     sources: &[(SourceRef, Summary)],
     (tokens, task_hash): (u64, [u8; 16]),
@@ -365,8 +370,8 @@ pub(crate) const fn has_previous_context(depth: u32) -> bool {
     depth <= 1
 }
 
-/// The place of sources in the context. The model is also shown the text before the sources, which
-/// is no source itself.
+/// The place of sources in the context. The prompt also shows the model the text before the
+/// sources, the previous context, which is no source itself.
 pub(crate) struct PreviousContext<'a> {
     /// Items before the sources.
     pub(crate) before: &'a [ContextItem],
@@ -486,7 +491,8 @@ fn take_last_tokens(text: &str, tokens_max: u32) -> &str {
     text.get(start..).unwrap_or("")
 }
 
-/// Returns `end`, the end of the framed `text`. The rest of a line that the cut divided is content.
+/// Returns `end`, the end of the framed `text`. If the cut divided a line, frames the rest of that
+/// line as content, so that it is not read as a header.
 fn frame_cut_text(text: &str, end: &str) -> String {
     let before = text.get(..text.len() - end.len()).unwrap_or("");
     if before.is_empty() || before.ends_with('\n') {

@@ -1,4 +1,5 @@
-//! The spend limit: a pause of the models after too many rejected answers in a row.
+//! The spend limit: a pause of the models after too many rejected answers in a row within one
+//! window of time.
 //!
 //! In: an answer and whether the answer became a summary. Out: the ledger with new counts, and
 //! perhaps a pause. The settlement of answers uses this module. Only rejected answers lead to a

@@ -27,16 +27,16 @@ use super::{
 
 /// The sources of a task in the context. For a condensed summary: `items[from..to]`. For a leaf:
 /// messages of the runs in `items[from..to]`, which begins and ends with a run. For a remake,
-/// `items[from]` is the old summary or was made from it.
+/// `items[from]` is the old summary, or a summary made from the old summary.
 pub(crate) struct SourceSplice {
     /// Items of the context.
     pub(super) items: Vec<ContextItem>,
     pub(super) from: usize,
     pub(super) to: usize,
     pub(crate) gathered: GatheredSources,
-    /// Packs that the commit may compress; `None`: there are too few.
+    /// Packs that the commit may compress; `None`: there are too few packs to compress.
     pub(super) pack_compaction: Option<PackCompactionInput>,
-    /// The remakes, and the summaries that left the context.
+    /// The record of remakes, which also lists the summaries that left the context.
     pub(super) remakes: RemakeRecord,
     /// Whether the task makes a provisional summary again.
     pub(super) is_remake: bool,
@@ -46,7 +46,7 @@ pub(crate) struct SourceSplice {
 
 impl SourceSplice {
     /// Reads the previous context: text from before the sources, which the prompt shows the model.
-    /// `None`: there is none.
+    /// `None`: there is no such text.
     ///
     /// # Errors
     ///
@@ -84,7 +84,8 @@ impl SourceSplice {
     ) -> Result<Context> {
         let item = ContextItem::Summary(build_summary_item(source, record));
         if self.is_remake && !self.contains_summary(record.replaces) {
-            // The old summary is a source of another one, whose item stays.
+            // The old summary is no context item, but a source of a summary that is. That item
+            // stays.
             return Ok(head.context.clone());
         }
         let (first, last) = (self.items.get(self.from), self.items.get(self.to.saturating_sub(1)));
@@ -143,8 +144,8 @@ impl SourceSplice {
 }
 
 /// Returns the last seq whose pack may be compressed when a task is settled: the seq before the
-/// runs that then end the context, or the newest seq if no run ends it. These runs contain the
-/// fresh tail; older messages are read rarely.
+/// runs at the end of the new context, or the newest seq if the context does not end with a run.
+/// These runs contain the fresh tail; older messages are read rarely.
 pub(super) fn last_compactable_seq(items: &[ContextItem], span: SourceSpan) -> u64 {
     match (fresh_tail::last_raw_runs(items).last(), span) {
         (Some(run), SourceSpan::Messages { seq_last, .. }) if seq_last >= run.seq_first => seq_last,

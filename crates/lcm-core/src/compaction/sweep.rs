@@ -1,8 +1,8 @@
 //! The sweep token: the progress of a sweep, which the host carries from one plan to the next.
 //!
 //! In: the token of the last plan as text. Out: the token for the next plan. `plan` and `run` use
-//! this module. The engine keeps no state between two plans; with the token it limits passes and
-//! rounds and demands progress.
+//! this module. The engine keeps no state between two plans. The token lets the engine limit passes
+//! and rounds, and stop a sweep without progress.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -22,8 +22,8 @@ pub(crate) struct SweepToken {
     pub(crate) round: u32,
     /// Tokens of the stored context at the start of the round.
     pub(crate) tokens_start: u64,
-    /// Tokens beside the stored context at the start of the sweep: the share of the host, of which
-    /// the system messages are a part.
+    /// Tokens of the prompt outside the stored context at the start of the sweep: the system
+    /// messages, and other text of the host such as tool definitions.
     pub(crate) overhead: u64,
     /// Number of remakes of provisional summaries planned in the sweep.
     pub(crate) remakes: u32,

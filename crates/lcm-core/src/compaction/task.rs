@@ -23,9 +23,9 @@ use lcm_text::{
 
 /// First field of a token; changes with the format.
 const TOKEN_VERSION: &str = "1";
-/// Most bytes of a token.
+/// Maximum bytes of a token.
 const TOKEN_BYTES_MAX: usize = 200;
-/// Most bytes of a breaker scope.
+/// Maximum bytes of a breaker scope.
 const SCOPE_BYTES_MAX: usize = 28;
 /// Breaker scope if the configuration names no model.
 const SCOPE_DEFAULT: &str = "default";
@@ -37,7 +37,7 @@ pub(crate) enum SourceSpan {
     Messages { seq_first: u64, seq_last: u64 },
     /// The items of a condensed summary: ids of the first and last summary, and number of items.
     Items { first: [u8; 8], last: [u8; 8], count: u32 },
-    /// The newest sources of a provisional summary that is made again.
+    /// The newest sources of the provisional summary `id`, which is made again.
     Remake { id: [u8; 8] },
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct SummaryTask {
     pub(crate) tokens_target_aggressive: u32,
     /// Tokens above which an accepted answer is cut.
     pub(crate) tokens_cap: u32,
-    /// Most tokens of a fallback.
+    /// Maximum tokens of a fallback.
     pub(crate) fallback_tokens_max: u32,
     /// Tokens of a part of a message above which the model sees only the head and tail of the part.
     pub(crate) part_tokens_max: u32,
@@ -96,7 +96,7 @@ impl SummaryTask {
         }
     }
 
-    /// Returns what the id of a summary of the task depends on, at this level.
+    /// Returns the inputs of the id of a summary that the task makes at this level.
     pub(crate) fn identify_summary(&self, level: StoredLevel) -> SummaryIdentity<'_> {
         SummaryIdentity {
             task: &self.sources_hash,
@@ -249,7 +249,7 @@ pub(crate) fn hash_messages(span: &MessageSpan, frontier: &[u8; 16]) -> [u8; 16]
 
 /// Hashes the items of a condensed summary.
 ///
-/// Runs and withdrawn ranges enter by their seqs, because stored messages cannot change.
+/// Of runs and withdrawn ranges, only the seqs are hashed, because stored messages cannot change.
 pub(crate) fn hash_items(items: &[ContextItem]) -> [u8; 16] {
     let mut fields: Vec<u8> = Vec::new();
     for item in items {

@@ -1,8 +1,8 @@
 //! Deletion task: repeats the command `delete` until the conversation is gone.
 //!
 //! In: the receipts of the pieces. Out: the next call, then the last receipt. After the first
-//! receipt, calls only continue the deletion, so that a conversation that begins anew under the id
-//! stays.
+//! receipt, calls only continue the deletion, so that a new conversation with the same id is not
+//! deleted.
 
 use alloc::string::String;
 
@@ -20,7 +20,8 @@ use super::{
     state::DriveState,
 };
 
-/// Most repetitions in a row of a call that failed with `conflict` or `store-unavailable`.
+/// Maximum number of repetitions in a row of a call that failed with `conflict` or
+/// `store-unavailable`.
 const REPEATS_MAX: u64 = 8;
 
 /// The members of a deletion task.

@@ -15,7 +15,7 @@ use super::state::DriveState;
 
 /// Name of the argument that holds an event.
 pub(super) const EVENT: &str = "event-json";
-/// Most characters kept of an error message.
+/// Maximum characters kept of an error message.
 const MESSAGE_CHARS_MAX: usize = 300;
 /// Codes of a failed completion. After a code at index [`EXHAUSTED_FROM`] or later, no model is
 /// asked any more.
@@ -87,17 +87,18 @@ pub(super) struct RequestAnswer {
     pub(super) failed: CallFailure,
 }
 
-/// State of a request that no model got: it waits, or the models are exhausted.
+/// State of a request that no model got: the request waits, or the models are exhausted.
 pub(super) const UNASKED: u64 = 0;
-/// State of a request that is given back: the task ends before its answer is applied, or the host
-/// has none.
+/// State of a request that stays without an answer: the task ends before an answer is applied, or
+/// the host has no answer.
 pub(super) const MISSING: u64 = 1;
 /// State of a request with an answer.
 pub(super) const DONE: u64 = 2;
-/// State of a request with an answer that stands in for a model that failed.
+/// State of a request whose answer replaces the answer of a model that failed, for example an
+/// answer of the offline summariser.
 pub(super) const STAND_IN: u64 = 3;
-/// State of a request that failed with the first of [`CODES`]. The state of another code is greater
-/// by its index.
+/// State of a request that failed with the first of [`CODES`]. The state of another code is this
+/// number plus the index of the code.
 pub(super) const FAILED: u64 = 4;
 
 /// Returns whether no model is asked after an answer of this state.

@@ -1,7 +1,7 @@
 //! The instructions for a host, as JSON.
 //!
-//! In: what a task needs next. Out: a [`DriveInstruction`] and the members beside it. The tasks of
-//! [`crate::drive`] use this module.
+//! In: the next need of a task. Out: a [`DriveInstruction`], and the members of the reply that
+//! report progress. The tasks of [`crate::drive`] use this module.
 
 use alloc::{string::String, vec::Vec};
 
@@ -12,11 +12,11 @@ use lcm_text::{
 
 use super::event::{CallFailure, EVENT};
 
-/// Most messages of one call.
+/// Maximum number of messages of one call.
 pub(super) const MESSAGES_MAX: u64 = 100;
-/// Most bytes of the messages of one call; a longer message is uploaded in pieces.
+/// Maximum bytes of the messages of one call; a longer message is uploaded in pieces.
 pub(super) const BYTES_MAX: u64 = 512 << 10;
-/// Most bytes of one piece of an upload.
+/// Maximum bytes of one piece of an upload.
 const PIECE_BYTES_MAX: u64 = 192 << 10;
 
 /// One instruction.
@@ -97,7 +97,8 @@ impl DriveInstruction {
         self
     }
 
-    /// Adds the longest pause before the instruction, in milliseconds; 0: no pause.
+    /// Adds the maximum pause, in milliseconds, before the host carries out the instruction; 0: no
+    /// pause.
     pub(super) fn with_wait(mut self, wait_ms: u64) -> Self {
         if wait_ms > 0 {
             self.fields.add_number("wait_ms", wait_ms);
@@ -106,7 +107,7 @@ impl DriveInstruction {
     }
 }
 
-/// Members that report progress beside the instruction.
+/// Members of the reply that report progress, in addition to the instruction.
 #[derive(Default)]
 pub(super) struct DriveReply {
     /// The pass that the last event completed.

@@ -15,13 +15,13 @@
 //!    answer that an equal call committed before is no pass.
 //! 2. A plan of missing messages holds while only the appends of this task commit. A conflict, an
 //!    upload, or a receipt whose revision is more than one above that of the plan or the receipt
-//!    before, leads to a new plan. After [`intake::CONFLICTS_MAX`] new plans after conflicts and
-//!    uploads that do not lower the fewest missing messages so far, the next conflict ends the
-//!    task.
+//!    before, leads to a new plan. A new plan after a conflict or an upload counts if it does not
+//!    lower the number of missing messages below the lowest number so far. After
+//!    [`intake::CONFLICTS_MAX`] such plans, the next conflict ends the task.
 //! 3. After [`compaction::EMPTY_PLANS_MAX`] plans in a row without a request, the task ends with
 //!    `no-progress`.
-//! 4. A list of several appends is named by a hash over the time of the task, its mode and the hash
-//!    of every message. The name does not depend on how the list is cut.
+//! 4. A list that takes several appends is named by a hash over the time of the task, its mode and
+//!    the hash of every message. The name does not depend on how the list is cut.
 //! 5. A call has at most 100 messages and 512 KiB, whether messages are identified or appended. A
 //!    longer message is uploaded in pieces of at most 192 KiB.
 
@@ -52,9 +52,9 @@ use state::DriveState;
 
 /// Name of the argument that holds a task.
 const TASK: &str = "task-json";
-/// Most bytes of a task beside its `system`. A task has no messages.
+/// Maximum bytes of a task without its `system`. A task has no messages.
 const TASK_BYTES_MAX: usize = 16 << 10;
-/// Most bytes of the `system` of a task, as JSON text. `append` bounds the prompt to 192 KiB.
+/// Maximum bytes of the `system` of a task, as JSON text. `append` bounds the prompt to 192 KiB.
 const SYSTEM_BYTES_MAX: usize = 512 << 10;
 /// Prefix and version of a token.
 const TOKEN: &str = "step1.";
@@ -64,7 +64,7 @@ const TOKEN: &str = "step1.";
 /// # Errors
 ///
 /// `invalid-input`: an unknown task, or a wrong or unknown member; `limit-exceeded`: the task has
-/// over 16 KiB beside its `system`, or the `system` over 512 KiB.
+/// over 16 KiB without its `system`, or the `system` has over 512 KiB.
 pub(crate) fn begin(config: &Config, task_json: &str, now: Timestamp) -> Result<String> {
     DriveWork::read(config, task_json, now)?.write(DriveReply::default(), task_json, now)
 }

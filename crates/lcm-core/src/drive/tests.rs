@@ -37,7 +37,7 @@ fn transcript(count: u64) -> Value {
         "bytes_longest": 10})
 }
 
-/// The identities of a call, as `ingest.identify` answers them.
+/// The identities of the messages of a call, as `ingest.identify` returns them.
 fn identities(instruction: &Value) -> Value {
     let count = instruction["messages"]["count"].as_u64().unwrap();
     let from = instruction["messages"]["index_first"].as_u64().unwrap();
@@ -433,7 +433,8 @@ fn whoever_stops_gets_what_was_done() {
     assert_eq!(evaluate["call"], "compaction.evaluate", "nothing is given back without a lease");
 }
 
-/// A caller who stops between an answer and its settlement gets no text in place of the model's.
+/// If a caller stops between an answer and its settlement, no fallback replaces the answer of a
+/// model that failed.
 #[test]
 fn whoever_stops_gets_no_stand_in() {
     let complete = stepped(&begun(&compacting("compact")), &needs("s", 2));
@@ -460,13 +461,14 @@ fn a_failed_task_gives_its_requests_back() {
     let apply = stepped(&complete, &answers);
     let end = stepped_back(&apply, &error("store-unavailable"), &[0, 1]);
     assert_eq!(end["error"]["code"], "store-unavailable");
-    // What gives back fails, too: the first failure is the cause.
+    // The call that gives a request back fails, too. The task reports the first failure, which is
+    // the cause.
     let back = stepped(&apply, &error("store-unavailable"));
     assert_eq!(stepped(&back, &error("not-found"))["error"]["code"], "store-unavailable");
 }
 
-/// A model function that returns no answer fails in every turn: the failure is told, as one of the
-/// model, so that later turns wait.
+/// A model function that returns no answer fails in every turn: the task records the failure as a
+/// failure of the model, so that later turns wait.
 #[test]
 fn a_wrong_model_function_is_paused() {
     let mut turn = compacting("compact");
@@ -497,7 +499,7 @@ fn a_task_ends_after_its_most_passes() {
     assert_eq!(evaluate["call"], "compaction.evaluate");
     let tell = stepped(&evaluate, &decision(true, false));
     assert!(tell["arguments"]["arguments_json"].as_str().unwrap().contains("pass-limit"));
-    // A failure of the model is enough, too: another request would fail as this one did.
+    // A failure of the model ends the passes, too: another request would fail in the same way.
     let apply = stepped(&complete, &json!({"answers": [failed("timeout")]}));
     let evaluate = stepped(&apply, &outcome("refused", "model-unavailable", 900, 900));
     assert_eq!(evaluate["call"], "compaction.evaluate");
@@ -525,7 +527,7 @@ fn deferred_compaction_is_told_how_it_ended() {
     let done = stepped(&tell, &debt(false, &Value::Null));
     assert_eq!(done["result"]["compacted"]["status"], "nothing-to-do");
     assert_eq!(done["note"], json!({"debt": null}));
-    // A conflict puts the next attempt off, and is what the task fails with.
+    // A conflict postpones the next attempt, and the task fails with `conflict`.
     let tell = stepped(&plan, &error("conflict"));
     assert!(tell["arguments"]["arguments_json"].as_str().unwrap().contains("conflict"));
     assert_eq!(stepped(&tell, &error("not-found"))["error"]["code"], "conflict");

@@ -95,7 +95,7 @@ pub(crate) fn append(
     }
     ensure_revision(&loaded.head, extra.revision)?;
     let mut stored = StoredState::read(session, call, &loaded.head, &candidates, &mut index)?;
-    let withdrawals: Withdrawals = values.decode(&withdrawals)?.unwrap_or_default();
+    let withdrawals = check_withdrawals(values.decode(&withdrawals)?, extra.is_proven)?;
     let (history, mode) = (MessageHistory::new(call, &loaded.head), options.append_mode);
     let ids = match_batch(session, &history, &withdrawals, &stored.identities, &mut candidates)?;
     let batch = ListBatch { candidates: &candidates, ids: &ids, mode };
@@ -154,6 +154,18 @@ fn skip_session(
         counts.events.push_skipped(call.conversation, skipped.into(), SkipReason::Excluded);
         counts.build_receipt(&loaded.head, SeenMessages::default(), warnings)
     }))
+}
+
+/// Returns the record of the withdrawals, or `conflict` if the call has `proven` although withdrawn
+/// messages may be among its messages. `None`: the conversation has no such record.
+fn check_withdrawals(record: Option<Withdrawals>, is_proven: bool) -> Result<Withdrawals> {
+    let record = record.unwrap_or_default();
+    match is_proven && !(record.ranges.is_empty() && record.branches.is_empty()) {
+        true => Err(Error::revision_conflict(
+            "the conversation must have no withdrawn message with `proven`; call `reconcile`",
+        )),
+        false => Ok(record),
+    }
 }
 
 /// Returns `conflict` if the head is not at `revision`; `None`: any revision.

@@ -29,6 +29,10 @@ pub(super) struct AppendExtra {
     /// The revision that the conversation must have, from `reconcile`, else `conflict`; `None`: any
     /// revision. Not checked if an earlier attempt of a repeated call took all its messages.
     pub(super) revision: Option<u64>,
+    /// Whether the caller has proved that the list before these messages is stored, so that they
+    /// were not compared with the line. A conversation with withdrawn messages gives `conflict`,
+    /// because only a comparison finds those that come back.
+    pub(super) is_proven: bool,
     /// Whether a likely replay is an error.
     pub(super) refuse_replay: bool,
     /// Seq up to which the caller has seen every message; `None` or 0: unknown.
@@ -82,6 +86,7 @@ pub(super) fn parse_append_extra(options: &AppendOptions) -> Result<AppendExtra>
     let extra = AppendExtra {
         is_repeat: fields.take_flag("repeat"),
         revision: fields.take_optional_u64("revision"),
+        is_proven: fields.take_flag("proven"),
         refuse_replay: fields.take_flag("refuse_replay"),
         seq_seen: fields.take_optional_u64("seq_seen"),
         planned: planned.map(|(text, _)| PlannedLine::parse(&text)).transpose()?,

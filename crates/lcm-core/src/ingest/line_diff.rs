@@ -421,16 +421,19 @@ impl LineComparison<'_, '_> {
             let LastStored { count: start, position: before } = diff.find_last_stored();
             let position = before + 1;
             let Some(entry) = self.entries.get(start) else { break };
-            if start == 0
-                || position > self.line.count_messages()
-                || self.line.has_branch(session, before, entry)?
+            if start == 0 || position > self.line.count_messages() {
+                break;
+            }
+            // The entry may begin a set-aside branch, unless the list goes on as the line does.
+            let is_newest = position == self.line.count_messages();
+            if self.line.has_branch(session, before, entry)?
+                && (is_newest || !self.goes_on_after(session, start, position)?)
             {
                 break;
             }
             let stored = self.line.read_stored(session, &[self.line.seq_at(position)])?;
             let Some(message) = stored.first() else { break };
             let text = (self.text_of)(start);
-            let is_newest = position == self.line.count_messages();
             let mut form = compare_forms(entry, text.as_deref(), message);
             if form.is_none() {
                 let known = self.line.read_forms(session)?;

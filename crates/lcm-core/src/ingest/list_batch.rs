@@ -40,6 +40,11 @@ use super::{
 const NOTHING_NEW: &str = "nothing-new: every message of the list is stored; append new messages \
                            that equal them in mode `new`";
 
+/// Notice about new messages of a later call that begin with system messages.
+const SYSTEM_IN_SEQUENCE: &str = "system-in-sequence: the system messages with which the call \
+                                  begins are stored among the messages, where a summary may \
+                                  replace them; give a system prompt as `system`";
+
 /// The plan of an append.
 pub(super) struct AppendPlan {
     /// The candidates to store, unless a stored message has their identity and says the same. In
@@ -183,11 +188,16 @@ impl ListBatch<'_> {
         let is_revision = planned.is_some_and(|line| line.is_revision);
         let (repeated, count) = (int::to_usize(u64::from(repeated)), self.candidates.len());
         let roles = self.candidates.iter().map(|candidate| candidate.message.role);
+        let leading = count_leading(roles);
+        let is_told = planned.is_none() && extra.revision.is_none();
         let lead = match planned {
             Some(planned) if planned.is_system => count,
-            None if extra.revision.is_none() && !is_begun(head) => count_leading(roles),
+            None if is_told && !is_begun(head) => leading,
             _ => 0,
         };
+        let is_first = extra.list_part.is_none_or(|part| part.offset == 0);
+        let is_announced = is_told && is_begun(head) && is_first && leading > repeated;
+        let notices = is_announced.then(|| SYSTEM_IN_SEQUENCE.into()).into_iter().collect();
         let system = (repeated..lead).collect();
         let is_new = |index: &usize| {
             let is_other = self.candidates.get(*index).is_some_and(|it| it.entry.is_other_form);
@@ -210,6 +220,6 @@ impl ListBatch<'_> {
             },
             withdrawals,
         };
-        AppendPlan { places, system, line, notices: Vec::new() }
+        AppendPlan { places, system, line, notices }
     }
 }

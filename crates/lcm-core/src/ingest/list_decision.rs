@@ -596,12 +596,13 @@ impl LineRequest<'_, '_> {
             if last.count + place.restored < self.entries.len() || place.restored > 0 {
                 notices.push(format!(
                     "branch-in-doubt: the list goes another way after message {fork}, but {doubt}; \
-                     the stored messages stay, and new messages are stored after them"
+                     the stored messages stay, and new messages are stored after them; call \
+                     `rewind` to set them aside"
                 ));
             } else if self.caller_seen().is_none_or(|seen| seen >= newest) {
                 notices.push(format!(
                     "branch-in-doubt: the list ends after message {fork}, but {doubt}; the stored \
-                     messages after it stay in the context"
+                     messages after it stay in the context; call `rewind` to set them aside"
                 ));
             }
             return self.line.message_history().head.messages;

@@ -39,9 +39,9 @@ use super::{
     options::{OPTIONS_ARGUMENT, parse_options},
 };
 
-/// Most summaries in the list `subtree` of one answer.
+/// Maximum number of summaries in the list `subtree` of one answer.
 const SUBTREE_MAX: usize = 256;
-/// Most message ids in one answer: the first of a leaf.
+/// Maximum number of message ids in one answer. Of a leaf with more messages, the first are listed.
 const MESSAGE_IDS_MAX: u64 = 1_000;
 
 /// Describes a summary, message, file or the conversation as JSON, and charges the grant for the

@@ -1,8 +1,8 @@
 //! Description of a large payload, with any range of its lines or bytes.
 //!
 //! In: the id of a file, and the range. Out: JSON with its properties, its outline and the content
-//! of the range. A read starts at the last seek point before the range and takes chunk by chunk. So
-//! the cost of a range follows from the bytes of the range, not of the payload.
+//! of the range. A read starts at the last seek point before the range and reads chunk by chunk. So
+//! the cost depends on the size of the range, not on the size of the payload.
 
 use alloc::string::String;
 
@@ -29,9 +29,9 @@ use lcm_text::{
     message::large_payload::{self, PayloadRecord, SeekPoint},
 };
 
-/// Most bytes of content in an answer, by default.
+/// Maximum bytes of content in an answer, by default.
 const CONTENT_BYTES_DEFAULT: u64 = 32_768;
-/// Least value of `bytes_max`, the most bytes of content in an answer.
+/// Least value of `bytes_max`, the maximum bytes of content in an answer.
 pub(crate) const CONTENT_BYTES_MIN: u64 = 1_024;
 /// Greatest value of `bytes_max`.
 pub(crate) const CONTENT_BYTES_MAX: u64 = 512_000;

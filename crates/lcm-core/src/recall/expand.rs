@@ -49,15 +49,15 @@ pub(crate) struct ExpandOptions {
     pub(crate) depth_max: Option<u32>,
     /// Whether the answer lists the messages below summaries, too.
     pub(crate) include_messages: bool,
-    /// Most tokens of texts in the answer; absent: only the bytes of a page and the tokens left of
-    /// the grant limit the answer.
+    /// Maximum tokens of texts in the answer; absent: only the bytes of a page and the tokens left
+    /// of the grant limit the answer.
     pub(crate) tokens_max: Option<u64>,
     /// Cursor of the page before; absent: the first page.
     pub(crate) cursor: Option<String>,
     /// Ids that the caller has shown already; the answer does not list them again.
     pub(crate) shown_ids: Vec<String>,
-    /// Id of a message or summary below the expanded summary. The walk skips all entries up to this
-    /// entry, and the entry. Absent: the walk skips no entry for this reason.
+    /// Id of a message or summary below the expanded summary. The walk skips all entries up to and
+    /// including this entry. Absent: the walk skips no entry for this reason.
     pub(crate) resume_after_id: Option<String>,
 }
 
@@ -229,7 +229,7 @@ impl ExpandWalk {
         }
     }
 
-    /// Takes the entries to skip from the cursor of an expansion of `id`.
+    /// Reads the number of entries to skip from the cursor of an expansion of `id`.
     fn open_cursor(&mut self, id: &str, within: ReadLimits<'_>) -> Result<()> {
         let Some(cursor) = self.options.cursor.take() else { return Ok(()) };
         let binding = self.bind_cursor(id, within);
@@ -346,7 +346,8 @@ impl ExpandWalk {
         Ok(true)
     }
 
-    /// Lists the messages of a range until one does not fit, without those that the walk skips.
+    /// Lists the messages of a range until a message does not fit, without the messages that the
+    /// walk skips.
     fn list_message_range(
         &mut self,
         session: &mut StoreSession<'_>,
@@ -393,8 +394,8 @@ impl ExpandWalk {
     }
 
     fn render_answer(self, id: &str, within: ReadLimits<'_>) -> RecallAnswer {
-        // A cap below the first entry would return the same cursor again and again. Instead
-        // `left_out` names the tokens that the entry needs.
+        // With a token cap below the first entry, the call would return the same cursor again and
+        // again. So it returns no cursor, and `left_out` names the tokens that the entry needs.
         let more = self.end.is_some() && !self.is_empty();
         let binding = self.bind_cursor(id, within);
         let next = more.then(|| binding.seal_cursor(&format!("{CURSOR_VERSION}{}", self.seen)));

@@ -1,7 +1,7 @@
 //! Verbatim messages, byte for byte as they were appended.
 //!
-//! In: a range of seqs and a bound in bytes. Out: the raw texts. Not here: reads on a grant, which
-//! `expand` makes.
+//! In: a range of seqs and a bound in bytes. Out: the raw texts. Not here: reads that a grant
+//! limits, which `expand` makes.
 
 use alloc::{string::String, vec::Vec};
 

@@ -212,7 +212,8 @@ mod tests {
         DocumentLayout { lengths, sessions: sessions.session_numbers(documents) }
     }
 
-    /// Scores of these documents for one term of weight one that occurs once in each of `at`.
+    /// Returns the scores of `documents` for a term of weight 1 that occurs once in each document
+    /// of `at`.
     fn scores(
         documents: &[u64],
         at: &[u64],

@@ -80,7 +80,7 @@ mod tests {
         assert_eq!((sessions.count(9), SessionBounds::OnePerDocument.count(9)), (3, 9));
         assert_eq!(count_distinct(&SessionBounds::OnePerDocument.session_numbers(&[2, 5])), 2);
         assert_eq!(count_distinct(&sessions.session_numbers(&[1, 2, 9])), 2);
-        // Before any message was read for where sessions begin.
+        // No session start is known.
         assert_eq!(SessionBounds::Starts(Vec::new()).with_neighbours(&[1], 2), [1, 2]);
     }
 }

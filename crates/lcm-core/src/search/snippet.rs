@@ -196,7 +196,7 @@ mod tests {
         super::build_snippet(text, at, &mut iter::empty()).text
     }
 
-    /// The parts of the passage at the first of these, joined so that one sees them.
+    /// Returns the parts of the passage around the first range of `found`, joined with `|`.
     fn parts(text: &str, found: &[Range<usize>]) -> String {
         let at = found.first().map_or(0, |first| first.start);
         let shown = super::build_snippet(text, at, &mut found.iter().cloned());
@@ -213,10 +213,10 @@ mod tests {
         assert_eq!(parts(text, &[]), "one two three four");
         assert_eq!(parts(text, &[5..8, 10..15]), "one |two| |three| four");
         assert_eq!(parts(text, &[0..3, 16..20]), "|one| two three |four|");
-        // In any order, with one within another, and with one that ends where another begins.
+        // Ranges in any order, a range within another, and a range that ends where another begins.
         assert_eq!(parts(text, &[10..15, 5..8, 11..13]), "one |two| |three| four");
         assert_eq!(parts(text, &[5..6, 6..8, 3..3]), "one |two| three four");
-        // A range over whitespace is one part, and one that is in none of the text is none.
+        // A range over whitespace is one part; a range outside the text gives no part.
         assert_eq!(parts(text, core::slice::from_ref(&(0..8))), "|one two| three four");
         assert_eq!(parts(text, &[5..8, 900..905]), "one |two| three four");
         assert_eq!(parts("", &[]), "");

@@ -163,7 +163,7 @@ mod tests {
                 "wv2@3"
             ]
         );
-        // Words of ASCII are what they are elsewhere, whatever stands beside them.
+        // ASCII words beside CJK characters have the same terms as elsewhere.
         assert_eq!(
             plain("\u{5728}GitHub\u{4e0a} deploying\u{4e0a}"),
             [
@@ -177,7 +177,7 @@ mod tests {
                 "c\u{4e0a}@5"
             ]
         );
-        // A comma parts a pair; full-width letters are letters.
+        // A comma separates two characters, so they form no pair; full-width letters are letters.
         assert_eq!(plain("\u{6570}\u{ff0c}\u{636e}"), ["c\u{6570}@0", "c\u{636e}@1"]);
         assert_eq!(plain("\u{ff21}\u{ff22}"), ["wab@0"]);
         assert_eq!(plain("\u{e01}\u{e02}"), ["c\u{e01}@0", "c\u{e01}\u{e02}@0", "c\u{e02}@1"]);
@@ -216,7 +216,8 @@ mod tests {
         assert_eq!(json.get(ranges[11].clone()), Some(r#""x\ny""#));
     }
 
-    /// Goal: nothing panics and every range is sound. Method: every string of up to 4 of these.
+    /// Goal: no text makes the tokenizer panic, and every range is sound. Method: every string of
+    /// up to four of these pieces.
     #[test]
     fn any_text_has_sound_terms() {
         let alphabet = [

@@ -1,4 +1,5 @@
-//! The index against a naive one: the same lookups over the same messages, at many batch sizes.
+//! Tests of the index against a naive index: the same lookups over the same messages, in batches of
+//! many sizes.
 
 use crate::storage::store_session::{InstanceCache, StoreSession};
 use alloc::{
@@ -28,7 +29,7 @@ use lcm_text::{
     types::api::{AppendMode, AppendOptions, Dialect},
 };
 
-/// A store in memory that can refuse reads with `would-block` now and then.
+/// A store in memory that can answer some reads with `would-block`.
 #[derive(Default)]
 pub(crate) struct Memory {
     pub(crate) entries: BTreeMap<String, Vec<u8>>,
@@ -92,7 +93,8 @@ pub(super) fn random(state: &mut u64) -> u64 {
     *state
 }
 
-/// A message of words of which few are frequent, with identifiers, CJK, JSON and a rare code.
+/// Returns message number `n`: words, of which few are frequent, with identifiers, CJK, JSON and a
+/// code that only this message has.
 pub(super) fn sample(n: u64) -> String {
     let mut state = n * 7_919 + 1;
     let mut words = String::new();
@@ -119,7 +121,8 @@ pub(super) fn sample(n: u64) -> String {
     }
 }
 
-/// Term or gram, with the documents or units it occurs in and the positions there.
+/// The naive index: for each term the documents with the positions of the term, for each gram its
+/// units.
 #[derive(Default)]
 pub(super) struct Naive {
     terms: BTreeMap<Vec<u8>, BTreeMap<u64, Vec<u32>>>,
@@ -244,8 +247,9 @@ fn levels(store: &Memory) -> u32 {
     manifest(store).messages.segments.iter().map(|segment| segment.level).max().unwrap_or(0)
 }
 
-/// Goal: lookups equal a naive index whatever the batches, before, during and after a merge.
-/// Method: the same messages in batches of several sizes, all terms and grams compared.
+/// Goal: lookups equal those of a naive index for every batch size, before, during and after a
+/// merge. Method: stores the same messages in batches of several sizes, and compares all terms and
+/// grams.
 #[test]
 fn lookups_equal_a_naive_index_at_every_batch_size() {
     let messages: Vec<String> = (0..3_000).map(sample).collect();
@@ -259,7 +263,8 @@ fn lookups_equal_a_naive_index_at_every_batch_size() {
     compare(&mut store, &messages[..2_200], "during a merge");
 }
 
-/// Goal: as above for segments that were merged twice, which takes tens of thousands of messages.
+/// Goal: lookups equal those of a naive index also in segments that were merged twice. Two merges
+/// take tens of thousands of messages.
 #[test]
 fn lookups_equal_a_naive_index_after_merges_of_merges() {
     let message = |n: u64| {
@@ -272,8 +277,8 @@ fn lookups_equal_a_naive_index_after_merges_of_merges() {
     compare(&mut store, &messages, "merged twice");
 }
 
-/// Goal: commits that are nearly full make steps of merges, too, and put no term outside the index.
-/// Method: batches of the most identities, with 300 KiB of text.
+/// Goal: nearly full commits also perform merge steps, and index all their terms. Method: batches
+/// with the greatest number of identities and 300 KiB of text.
 #[test]
 fn full_commits_merge_and_index_everything() {
     let message = |n: u64| {
@@ -289,7 +294,7 @@ fn full_commits_merge_and_index_everything() {
     assert_eq!(manifest.unindexed, []);
 }
 
-/// Goal: reads that block, at whatever place, change nothing.
+/// Goal: reads that answer `would-block`, at any place, do not change the stored bytes.
 #[test]
 fn blocked_reads_leave_the_same_store() {
     let messages: Vec<String> = (0..2_500).map(sample).collect();
@@ -299,7 +304,7 @@ fn blocked_reads_leave_the_same_store() {
     assert!(plain.entries.keys().filter(|key| key.contains("/p")).count() > 16);
 }
 
-/// Goal: merged segments are deleted. Method: every key of the index is one the manifest names.
+/// Goal: merged segments are deleted. Method: the manifest must name every stored key of the index.
 #[test]
 fn no_segment_is_left_behind() {
     let messages: Vec<String> = (0..3_000).map(sample).collect();
@@ -332,8 +337,9 @@ fn report(store: &mut Memory) -> String {
     Engine::new().check(store, "c", None).unwrap()
 }
 
-/// Goal: `check` finds one posting lost or changed, and names the segment. Method: the segments of
-/// a store are replaced, one at a time, by ones of a conversation with one word more or less.
+/// Goal: `check` finds one lost or changed posting, and names the segment. Method: replaces the
+/// segments of a store, one at a time, by the segments of a conversation with one word changed,
+/// added or removed.
 #[test]
 fn check_finds_a_lost_and_a_doubled_posting() {
     let messages: Vec<String> = (0..700).map(sample).collect();
@@ -369,8 +375,8 @@ fn check_finds_a_lost_and_a_doubled_posting() {
     }
 }
 
-/// Goal: no value of the index, however damaged, is more than an error. Method: bytes of every
-/// value changed, cut and extended; then lookups, an append and a check.
+/// Goal: a damaged value of the index causes at most an error, never a panic. Method: changes, cuts
+/// and extends values; then runs lookups, an append and a check.
 #[test]
 fn damaged_values_are_errors_and_no_panics() {
     let messages: Vec<String> = (0..900).map(sample).collect();

@@ -1,8 +1,9 @@
 //! The clock of a record: how much time has passed, whatever the clocks of the hosts say.
 //!
 //! In: the stored clock and the `now` of a call. Out: a [`ClockReading`], by which deadlines are
-//! set and compared. A host's clock may jump ahead and back. *Ticks* go on from where they are when
-//! `now` steps back, so a deadline in ticks neither comes back to life nor waits for a clock that
+//! set and compared. A host's clock may jump ahead and back. *Ticks* are milliseconds that never
+//! run backwards: if `now` steps back, the ticks continue from their last stored value. So a
+//! deadline in ticks that has passed never lies ahead again, and no deadline waits for a clock that
 //! was wrong. Times that are only shown are the `now` of the call.
 
 use alloc::{format, string::String};
@@ -12,9 +13,10 @@ use serde::{Deserialize, Serialize};
 use crate::storage::codec::SoundRecord;
 use lcm_text::{base::time, types::api::Timestamp};
 
-/// Greatest step back, in milliseconds, for which the ticks wait: clocks of two hosts differ.
+/// Greatest step back, in milliseconds, that counts as a difference between the clocks of two
+/// hosts. The ticks then stand still until `now` has caught up.
 pub(crate) const STEP_BACK_MS_MAX: u64 = 5 * 60 * 1_000;
-/// Greatest ticks. Here every deadline has passed.
+/// Greatest value of the ticks; at this value every deadline has passed.
 pub(crate) const TICKS_MAX: u64 = 1 << 59;
 
 /// The clock as a commit stored it.

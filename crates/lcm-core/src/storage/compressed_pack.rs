@@ -395,7 +395,8 @@ impl CompressedPack {
 
     /// Estimates the bytes that the opened pack takes in memory.
     pub(crate) fn estimate_memory_bytes(&self) -> usize {
-        // In memory, a part takes 22 times its stored bytes and an absent span 12 times.
+        // A part takes 22 times as many bytes in memory as encoded, an absent span 12 times as
+        // many. The estimate takes 16 times for all projections.
         let [columns, _] = self.header.columns.map(|bytes| int::to_usize(u64::from(bytes)));
         self.texts.len() + 16 * columns
     }

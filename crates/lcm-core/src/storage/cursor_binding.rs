@@ -21,7 +21,7 @@ const HASH_SEPARATOR: char = '-';
 /// The hash of a query.
 pub(crate) struct CursorBinding {
     hash: String,
-    /// What must be equal for a cursor to continue, for the error.
+    /// Names of the fields that must be equal for a cursor to continue, for error texts.
     equals: &'static str,
     has_grant: bool,
 }

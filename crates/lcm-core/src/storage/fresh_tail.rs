@@ -217,7 +217,7 @@ pub(crate) fn compute_fresh_tail(
         messages = older;
         tail = select_tail(&messages, history, oldest, policy);
         let first = messages.first().map_or(seq_end, |placed| placed.seq);
-        // A tail of all these messages may go on in the run before.
+        // If the tail contains all messages of this run, the tail may continue in the run before.
         if first > run.seq_first || tail.seq_first > first {
             break;
         }

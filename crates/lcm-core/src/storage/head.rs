@@ -62,7 +62,9 @@ pub(crate) struct CompletionLedger {
     pub(crate) output_tokens: u64,
     /// Tokens by which summaries shortened the stored context.
     pub(crate) saved_tokens: u64,
-    /// Tokens that new sessions withdrew from the stored context.
+    /// Tokens by which withdrawals shortened the stored context: by new sessions, and of messages
+    /// that were set aside or are other forms. The context has `raw_tokens` less `saved_tokens`
+    /// less this number.
     pub(crate) withdrawn_tokens: u64,
     /// Start of the newest window of the spend limit, in ticks. The next three fields count within
     /// this window.
@@ -121,14 +123,15 @@ pub(crate) struct ConversationHead {
     pub(crate) compressed_through: u64,
     /// Running hash after the last message in compressed packs.
     pub(crate) compressed_frontier: [u8; 16],
-    /// Version of the rules of the marks and hashes of the two fields below.
+    /// Version of the rules by which `recent_marks` and `accepted_lists` were computed.
     pub(crate) meaning_version: u32,
     /// Marks of the newest messages, oldest first.
     pub(crate) recent_marks: Vec<MessageMark>,
     /// The lists that were accepted last, oldest first.
     pub(crate) accepted_lists: Vec<AcceptedList>,
-    /// Seqs, ascending, of messages other than the first with which lists of the host began: lists
-    /// that shared nothing with the line, and those of append mode `new`.
+    /// Seqs, ascending, of the messages with which lists of the host began, without the first
+    /// message of the conversation. Such a list shared nothing with the line, or came in append
+    /// mode `new`.
     pub(crate) list_starts: Vec<u64>,
     /// Seq of the newest message that append mode `new` stored; 0: none.
     pub(crate) appended_new: u64,
@@ -518,7 +521,8 @@ pub(crate) enum JournalAction {
     Usage,
     /// Set or removed the focus brief.
     Focus,
-    /// Stored the clock, beside a grant that ends by it.
+    /// Stored only the clock, in the commit of a new grant, because the grant also ends by the
+    /// clock of the head.
     Clock,
     /// Removed the entries of failed remakes, so that models are asked again.
     Resummarize,

@@ -377,7 +377,7 @@ mod tests {
             .unwrap();
         let rows = table.lines().skip(2).take_while(|line| line.starts_with("| "));
         let cells = rows.filter_map(|row| row.strip_prefix("| ")?.split(" | ").next());
-        // A scope is any text of its own.
+        // A scope is free text, so no pattern describes its key.
         let drawn: Vec<String> = cells.filter(|cell| *cell != "`g/` scope").map(pattern).collect();
         let keys = ConversationKeys::new("c").unwrap();
         let made = [

@@ -15,7 +15,7 @@ use lcm_text::base::error::{Error, Result};
 /// A conversation and the others that its records are about to name, each with its life: the first
 /// journal entry, which a deletion removes.
 pub(crate) struct ConversationLinks {
-    /// The conversation that names the others, first, then the others.
+    /// First the conversation that names the others, then the others.
     conversations: Vec<LinkedConversation>,
 }
 
@@ -24,7 +24,7 @@ struct LinkedConversation {
     keys: ConversationKeys,
     /// Value of the life; `None`: the conversation does not exist or is being deleted.
     life: Option<Vec<u8>>,
-    /// Whether the first conversation has a link to this one.
+    /// Whether the first conversation of the list has a link to this conversation.
     is_linked: bool,
 }
 

@@ -1,7 +1,8 @@
-//! What identifies a message in a comparison of lists: what the message says, and its ids.
+//! Marks: short hashes by which messages are compared when a host's list is aligned with the line.
 //!
-//! In: a message and its projection. Out: a mark of 16 bytes. The head keeps the marks of the
-//! newest messages, and the running hashes of the lists that were accepted last.
+//! In: a message and its projection. Out: a mark of 16 bytes, which hashes what the message says
+//! and its ids. The head keeps the marks of the newest messages, and the running hashes of the
+//! lists that were accepted last.
 
 use alloc::{string::String, vec::Vec};
 
@@ -21,8 +22,8 @@ pub(crate) struct MessageMark {
     pub(crate) meaning: [u8; 8],
     /// Hash of the host's ids; zeros: the message has no id.
     pub(crate) id: [u8; 4],
-    /// Hash of the call ids; zeros: the message has none. The lowest bit tells whether all of them
-    /// look globally unique.
+    /// Hash of the call ids; zeros: the message has none. The lowest bit is 1 if all these ids look
+    /// globally unique.
     pub(crate) call: [u8; 4],
 }
 
@@ -69,8 +70,9 @@ impl MessageMark {
         self.says_the_same(other) && !are_different(self.call, other.call)
     }
 
-    /// Returns whether the messages say the same and do not have different ids of the host. Only
-    /// the place can tell whether they are one message whose call ids were written anew.
+    /// Returns whether the messages say the same and do not have different ids of the host. The
+    /// call ids may differ: only the positions in both lists show whether the host rewrote the call
+    /// ids of one message.
     pub(crate) fn says_the_same(&self, other: &Self) -> bool {
         self.meaning == other.meaning && !self.has_other_id(other)
     }

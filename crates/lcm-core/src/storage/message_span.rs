@@ -8,17 +8,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::storage::{codec, pack::PlacedMessage};
 
-/// Messages in a gap from which on a read leaves out the gap. Shorter gaps lie in packs that are
-/// read for the messages beside them.
+/// Fewest messages of a gap that a read skips. A shorter gap lies in packs that are read anyway for
+/// the messages beside it.
 const LONG_GAP_MESSAGES: u64 = 128;
 
-/// Messages of the sequence, at least one.
+/// A first and a last message, with the messages between them that are not withdrawn.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct MessageSpan {
     pub(crate) seq_first: u64,
     pub(crate) seq_last: u64,
-    /// First and last seqs of the withdrawn messages between them, ascending, with a message of the
-    /// span between two gaps.
+    /// First and last seqs of the ranges of withdrawn messages inside the span, ascending. At least
+    /// one message of the span lies between two gaps.
     pub(crate) gaps: Vec<(u64, u64)>,
 }
 
@@ -68,7 +68,8 @@ impl MessageSpan {
         ranges
     }
 
-    /// Lists ranges that together have all messages of the span, and of its gaps only short ones.
+    /// Lists the ranges to read, as first and last seq: all messages of the span, and its short
+    /// gaps.
     pub(crate) fn list_read_ranges(&self) -> Vec<(u64, u64)> {
         let mut out: Vec<(u64, u64)> = Vec::new();
         for (first, last) in self.list_ranges() {

@@ -97,7 +97,7 @@ fn select_pack_refs(
     let count = refs.iter().take(limits::PUTS_MAX).take_while(fits).count().max(1);
     refs.truncate(count);
     let bytes: u32 = refs.iter().map(|pack| pack.bytes).sum();
-    // What lets a compressed pack end: bytes, number of packs, or the end of a directory node.
+    // A compressed pack can end if it has enough bytes or packs, or at the end of a directory node.
     let is_filled = int::to_usize(u64::from(bytes)) >= limits::COMPRESSED_TEXTS_BYTES_MIN
         || refs.len() >= PACKS_MAX
         || history::directory_node(from) != history::directory_node(until + 1);

@@ -56,8 +56,8 @@ pub(crate) struct SourceRef {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Summary {
     /// Version of the rules that derived tokens and totals; see
-    /// [`lcm_text::base::derivation_version`]. 0: not all were derived by the version of the
-    /// writer.
+    /// [`lcm_text::base::derivation_version`]. 0: the version of the writer did not derive all of
+    /// them.
     pub(crate) derivation_version: u32,
     /// 0 for a leaf, or else 1 + the greatest depth of the sources.
     pub(crate) depth: u32,
@@ -101,7 +101,7 @@ pub(crate) struct Summary {
     /// Ids of files of the sources, in order, without repetition; at most 64.
     pub(crate) file_ids: Vec<String>,
     pub(crate) provisional: Provisional,
-    /// The provisional summary that this one was made in place of; `None`: none.
+    /// Id of the provisional summary that this summary replaces; `None`: it replaces none.
     pub(crate) replaces: Option<[u8; 8]>,
 }
 
@@ -341,14 +341,14 @@ pub(crate) fn choose_markup(config: &Config) -> fn(&SummaryElement<'_>) -> Strin
     }
 }
 
-/// What the id of a summary depends on beside its text.
+/// The values from which, together with the text, the id of a summary is computed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SummaryIdentity<'a> {
     /// Hash over the sources; it always differs between leaves and condensed summaries.
     pub(crate) task: &'a [u8; 16],
     pub(crate) prompt_version: u32,
     pub(crate) level: StoredLevel,
-    /// The provisional summary that this one was made in place of.
+    /// Id of the provisional summary that this summary replaces; `None`: it replaces none.
     pub(crate) replaces: Option<[u8; 8]>,
 }
 

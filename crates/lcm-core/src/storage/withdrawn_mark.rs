@@ -1,11 +1,11 @@
 //! Marks of withdrawn messages in answers: why a message that was found is not in the line. A
-//! summary of only such messages has the mark of its first one.
+//! summary whose messages are all withdrawn has the mark of its first message.
 //!
 //! In: the head of a conversation and the seq of a message. Out: the mark, as JSON and in the words
 //! that a model reads. The record of a conversation is read at most once in a call, and only if the
 //! head shows withdrawn messages. Not here: how messages leave the line (`crate::ingest`).
 //!
-//! Messages that a new session withdrew have no mark: they stand as they were said.
+//! Messages that a new session withdrew have no mark: they are still in the line.
 
 use alloc::{format, rc::Rc, string::String, vec::Vec};
 
@@ -28,9 +28,9 @@ use lcm_text::base::{
 pub(crate) const WITHDRAWN: &str = "withdrawn";
 /// Name of the member with the number of withdrawn messages of a conversation.
 pub(crate) const WITHDRAWN_MESSAGES: &str = "withdrawn_messages";
-/// What a reader of a set-aside message must know.
+/// Text of the mark of a set-aside message, for a model.
 const SET_ASIDE_WORDS: &str = "set aside: the conversation went another way";
-/// What a reader of another form must know.
+/// Text of the mark of another form, for a model.
 const REVISION_WORDS: &str = "another form of a message that stands";
 
 /// Why a message is not in the line. The store holds the index of the case, so the order must not
@@ -39,7 +39,7 @@ const REVISION_WORDS: &str = "another form of a message that stands";
 pub(crate) enum WithdrawnMark {
     /// A later list of the host went another way, or a rewind set the message aside.
     SetAside,
-    /// The message is another form of a message in the line.
+    /// The message is another form of a message that is or was in the line.
     Revision,
 }
 
@@ -52,7 +52,7 @@ impl WithdrawnMark {
         }
     }
 
-    /// Returns the words that tell a model what the mark means.
+    /// Returns the text of the mark, for a model.
     pub(crate) const fn describe(self) -> &'static str {
         match self {
             Self::SetAside => SET_ASIDE_WORDS,
@@ -60,7 +60,7 @@ impl WithdrawnMark {
         }
     }
 
-    /// Adds the words to a header, before the bracket that closes it.
+    /// Adds the text of the mark to a header, before the closing bracket.
     pub(crate) fn write_in_header(self, header: &mut String) {
         if header.pop().is_some() {
             header.push_str(&format!(", {}]", self.describe()));
@@ -92,8 +92,8 @@ impl From<WithdrawalReason> for WithdrawnMark {
     }
 }
 
-/// Returns whether messages of a conversation may be withdrawn: the ledger counts their tokens, and
-/// messages without tokens are withdrawn items of the context.
+/// Returns whether a conversation may have withdrawn messages, as its head shows: the ledger counts
+/// tokens of withdrawn messages, or the head lists a withdrawn item, which may have no tokens.
 fn has_withdrawn(head: &ConversationHead) -> bool {
     let is_withdrawn = |item: &ContextItem| matches!(item, ContextItem::Withdrawn { .. });
     head.ledger.withdrawn_tokens > 0 || head.context.inline_items().iter().any(is_withdrawn)
@@ -135,7 +135,7 @@ pub(crate) fn find_mark(
 }
 
 /// Returns the mark of the first message of a summary; `None`: a message of the summary is in the
-/// line. Of a condensed summary, all messages from its first to its last one count.
+/// line. For a condensed summary, all messages from its first to its last message count.
 ///
 /// # Errors
 ///

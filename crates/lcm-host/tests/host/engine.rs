@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use lcm_host::{
     Cancel, Clock, Code, CompactOptions, Component, ExpandOptions, IngestOptions, IngestReport,
-    Lcm, Limits, LoadOptions, Recorder,
+    Lcm, Limits, LoadOptions, Proven, Recorder,
     completion::{Chain, Offline},
     ingestion::{self, AppendMode},
     store::{Guard, KeyValueStore, Memory, Page, Put, Scan, StoreError},
@@ -499,4 +499,25 @@ fn a_record_has_a_line_for_every_call() {
     assert_eq!(calls("call"), expected);
     assert_eq!(calls("host_call").iter().filter(|call| **call == "store.commit").count(), 1);
     assert!(lines.last().unwrap()["error"]["code"].is_string());
+}
+
+/// A list may go back to messages that were set aside, so a proof of its beginning does not save
+/// the comparison.
+#[test]
+fn a_proof_does_not_double_what_comes_back() {
+    let lcm = open(Memory::new());
+    let messages = transcript(6, 30);
+    let seq_seen = Some(ingest(&lcm, &messages).seq_seen);
+    let mut options = IngestOptions { seq_seen, ..IngestOptions::new(Dialect::Lcm, NOW) };
+    let mut hand_over = |count: usize, proven: Option<Proven>| {
+        options.proven = proven;
+        let list = &messages[..count];
+        lcm.ingest("c", list, &options, &Cancel::default(), &mut |_| ()).unwrap()
+    };
+    let undone = hand_over(4, None);
+    assert!(undone.warnings[0].starts_with("set-aside: "), "{undone:?}");
+    let redone = hand_over(6, Some(Proven { messages: 4, revision: undone.revision }));
+    assert_eq!(redone.ingested, 0, "{redone:?}");
+    assert_eq!(stored(&lcm), messages);
+    assert!(redone.warnings[0].starts_with("restored: "), "{redone:?}");
 }

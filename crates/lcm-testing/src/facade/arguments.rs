@@ -24,13 +24,13 @@ use crate::{
     json::Json,
 };
 
-/// The conversation of a step that names none.
+/// Conversation of a step without the argument `conversation`.
 pub const DEFAULT_CONVERSATION: &str = "c";
-/// The time of a step that names none.
+/// Time of a step without the argument `now`, in milliseconds since 1970.
 pub const DEFAULT_NOW: Timestamp = 1_700_000_000_000;
 const DEFAULT_BYTES_MAX: u32 = 1_048_576;
 
-/// The arguments of one step, or the fields of one record in them.
+/// The arguments of one step, or the fields of a record among the arguments.
 pub struct Args<'a> {
     name: &'a str,
     value: Cow<'a, Json>,
@@ -38,11 +38,11 @@ pub struct Args<'a> {
 }
 
 impl<'a> Args<'a> {
-    /// Arguments of the function or record `name`; `null` stands for none.
+    /// Wraps the arguments of the function or record `name`; `null` counts as an empty object.
     ///
     /// # Errors
     ///
-    /// It is no object, or a shorthand in it is not well formed.
+    /// `value` is neither an object nor `null`, or contains a malformed `$repeat`.
     pub fn new(name: &'a str, value: &Json) -> Result<Self, Misuse> {
         let value = match value {
             Json::Null => Json::Object(Vec::new()),
@@ -52,11 +52,12 @@ impl<'a> Args<'a> {
         Ok(Self { name, value: Cow::Owned(value), read: RefCell::default() })
     }
 
-    /// Ends the reading.
+    /// Checks that all given arguments were read.
     ///
     /// # Errors
     ///
-    /// There is an argument that nothing has read.
+    /// The function does not know one of the given arguments, so no method of this value has read
+    /// the argument.
     pub fn finish(&self) -> Result<(), Misuse> {
         let Json::Object(entries) = self.value.as_ref() else { return Ok(()) };
         let read = self.read.borrow();
@@ -86,7 +87,7 @@ impl<'a> Args<'a> {
         Ok(record)
     }
 
-    /// An optional string.
+    /// Reads a string; `None`: absent or `null`.
     pub fn optional_string(&self, key: &str) -> Result<Option<String>, Misuse> {
         match self.get(key) {
             None => Ok(None),
@@ -95,7 +96,7 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// A string; absent: empty.
+    /// Reads a string; empty if absent.
     pub fn string(&self, key: &str) -> Result<String, Misuse> {
         Ok(self.optional_string(key)?.unwrap_or_default())
     }
@@ -116,17 +117,17 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// A number; absent: 0.
+    /// Reads a number; 0 if absent.
     pub fn number(&self, key: &str) -> Result<u64, Misuse> {
         Ok(self.optional_number(key)?.unwrap_or_default())
     }
 
-    /// A number below 2^32; absent: 0.
+    /// Reads a number below 2^32; 0 if absent.
     pub fn number_u32(&self, key: &str) -> Result<u32, Misuse> {
         Ok(self.optional_u32(key)?.unwrap_or_default())
     }
 
-    /// A boolean; absent: false.
+    /// Reads a boolean; false if absent.
     pub fn boolean(&self, key: &str) -> Result<bool, Misuse> {
         match self.get(key) {
             None => Ok(false),
@@ -135,12 +136,12 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// A JSON text: a string as it is, any other value as its compact text; absent: `{}`.
+    /// Reads a JSON text: a string unchanged, any other value as its compact text; `{}` if absent.
     pub fn json(&self, key: &str) -> Result<String, Misuse> {
         Ok(self.optional_json(key)?.unwrap_or_else(|| "{}".to_owned()))
     }
 
-    /// An optional JSON text.
+    /// Reads a JSON text, as [`Args::json`] does; `None`: absent or `null`.
     pub fn optional_json(&self, key: &str) -> Result<Option<String>, Misuse> {
         Ok(match self.get(key) {
             None => None,
@@ -157,28 +158,28 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// The conversation.
+    /// Reads the argument `conversation`; [`DEFAULT_CONVERSATION`] if absent.
     pub fn conversation(&self) -> Result<String, Misuse> {
         let conversation = self.optional_string("conversation")?;
         Ok(conversation.unwrap_or_else(|| DEFAULT_CONVERSATION.to_owned()))
     }
 
-    /// The time of the call.
+    /// Reads the argument `now`, the time of the call; [`DEFAULT_NOW`] if absent.
     pub fn now(&self) -> Result<Timestamp, Misuse> {
         Ok(self.optional_number("now")?.unwrap_or(DEFAULT_NOW))
     }
 
-    /// The size of a page.
+    /// Reads the argument `bytes_max`, the size of a page in bytes; 1 MiB if absent.
     pub fn bytes_max(&self) -> Result<u32, Misuse> {
         Ok(self.optional_u32("bytes_max")?.unwrap_or(DEFAULT_BYTES_MAX))
     }
 
-    /// A list of messages; absent: empty.
+    /// Reads a list of messages; empty if absent.
     pub fn messages(&self, key: &str) -> Result<Vec<String>, Misuse> {
         self.get(key).map_or_else(|| Ok(Vec::new()), message_texts)
     }
 
-    /// The dialect.
+    /// Reads the argument `dialect`; `lcm` if absent.
     pub fn dialect(&self) -> Result<ReadDialect, Misuse> {
         let dialects = [
             ReadDialect::Of(Dialect::Lcm),
@@ -191,13 +192,13 @@ impl<'a> Args<'a> {
         self.choice("dialect", &dialects.map(|dialect| (dialect.as_str(), dialect)))
     }
 
-    /// The scope of a tool; absent: the conversation.
+    /// Reads the argument `scope` of a tool; the conversation if absent.
     pub fn tool_scope(&self) -> Result<ToolScope, Misuse> {
         let scopes = [ToolScope::Conversation, ToolScope::Store];
         self.choice("scope", &scopes.map(|scope| (scope.as_str(), scope)))
     }
 
-    /// Options of `append`.
+    /// Reads the options of `append`.
     pub fn append_options(&self) -> Result<AppendOptions, Misuse> {
         self.record("options", |fields| {
             Ok(AppendOptions {
@@ -211,7 +212,7 @@ impl<'a> Args<'a> {
         })
     }
 
-    /// Options of `evaluate`, `plan` and `run`.
+    /// Reads the options of `evaluate`, `plan` and `run`.
     pub fn compaction_options(&self) -> Result<CompactionOptions, Misuse> {
         self.record("options", |fields| {
             Ok(CompactionOptions {
@@ -235,7 +236,7 @@ impl<'a> Args<'a> {
         })
     }
 
-    /// Options of `apply`.
+    /// Reads the options of `apply`.
     pub fn apply_options(&self) -> Result<ApplyOptions, Misuse> {
         self.record("options", |fields| {
             Ok(ApplyOptions {
@@ -245,7 +246,7 @@ impl<'a> Args<'a> {
         })
     }
 
-    /// Options of `assemble`.
+    /// Reads the options of `assemble`.
     pub fn assemble_options(&self) -> Result<AssembleOptions, Misuse> {
         self.record("options", |fields| {
             Ok(AssembleOptions {
@@ -268,7 +269,7 @@ impl<'a> Args<'a> {
         })
     }
 
-    /// What came of a completion request: `{"done": {...}}` or `{"failed": {...}}`.
+    /// Reads the result of a completion request: `{"done": {...}}` or `{"failed": {...}}`.
     pub fn answer(&self, key: &str) -> Result<CompletionResult, Misuse> {
         self.record(key, |variant| {
             if variant.get("failed").is_some() {
@@ -281,12 +282,12 @@ impl<'a> Args<'a> {
         })
     }
 
-    /// What a model answered.
+    /// Reads an answer of a model.
     pub fn completion(&self, key: &str) -> Result<Completion, Misuse> {
         self.record(key, done)
     }
 
-    /// What a model answered to several requests, in their order.
+    /// Reads the results of several completion requests, in the order of the requests.
     pub fn answers(&self, key: &str) -> Result<Vec<CompletionResult>, Misuse> {
         let Some(Json::Array(elements)) = self.get(key) else { return self.wrong(key, "list") };
         let one = |element: &Json| {
@@ -296,7 +297,7 @@ impl<'a> Args<'a> {
         elements.iter().map(one).collect()
     }
 
-    /// A completion request, as `plan` returned it.
+    /// Reads a completion request, as `plan` returned it.
     pub fn request(&self, key: &str) -> Result<CompletionRequest, Misuse> {
         self.record(key, |fields| {
             Ok(CompletionRequest {

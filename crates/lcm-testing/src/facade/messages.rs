@@ -2,11 +2,12 @@
 
 use crate::{facade::Misuse, json::Json};
 
-/// Replaces every `{"$repeat": {"text", "count"}}` of a value by its string.
+/// Replaces every object `{"$repeat": {"text", "count"}}` inside a value by `text`, repeated
+/// `count` times.
 ///
 /// # Errors
 ///
-/// The object has other keys, or its values are of the wrong type.
+/// `text` or `count` is missing or of the wrong type.
 pub fn expand_repeats(value: &Json) -> Result<Json, Misuse> {
     if let Some(repeat) = value.field("$repeat") {
         let text = repeat.field("text").and_then(Json::as_str);
@@ -31,12 +32,12 @@ pub fn expand_repeats(value: &Json) -> Result<Json, Misuse> {
     })
 }
 
-/// The texts that a list of messages stands for: strings as they are, objects as compact text,
-/// and what a `$generate` makes.
+/// Returns the texts of a list of messages: strings unchanged, other objects as compact JSON, and
+/// for an object with `$generate` the generated messages.
 ///
 /// # Errors
 ///
-/// An element is neither, or a generator lacks a field.
+/// `list` is no array, an element is neither a string nor an object, or a generator lacks a field.
 pub fn message_texts(list: &Json) -> Result<Vec<String>, Misuse> {
     let Json::Array(elements) = list else {
         return Err("a list of messages is an array".to_owned());
@@ -73,7 +74,7 @@ fn generate(generator: &Json) -> Result<Vec<String>, Misuse> {
         .collect()
 }
 
-/// `start`, filled up with `letter` to exactly 4 x `tokens` characters.
+/// Returns `start`, cut or padded with `letter` to exactly 4 x `tokens` characters.
 #[must_use]
 pub fn padded(start: &str, letter: char, tokens: u64) -> String {
     let length = 4 * tokens as usize;

@@ -14,19 +14,20 @@ use lcm_text::types::api::{ToolRequest, UploadChunk};
 
 use crate::{facade::arguments::Args, json::Json};
 
-/// Why a step is not a step: an unknown function or argument, or a value of the wrong type.
+/// Why a step violates the vector format: an unknown function or argument, or a value of the wrong
+/// type.
 pub type Misuse = String;
 
-/// What the engine answered: a value or its error.
+/// Answer of the engine: a value or an error.
 pub type Answer = Result<Json, Error>;
 
-/// What one instance needs to serve a call.
+/// An engine with the store and the model that its calls use.
 pub struct Instance<'a> {
     /// The engine.
     pub engine: &'a mut Engine,
-    /// Its store.
+    /// The store of the engine.
     pub store: &'a mut dyn Store,
-    /// Its model; only `compaction.run` asks it.
+    /// The model; only `compaction.run` calls the model.
     pub model: &'a mut dyn Model,
 }
 
@@ -34,7 +35,7 @@ pub struct Instance<'a> {
 ///
 /// # Errors
 ///
-/// [`Misuse`] when there is no such function or the arguments are not of its types.
+/// [`Misuse`]: there is no such function, or the arguments do not have its types.
 pub fn call(instance: &mut Instance<'_>, name: &str, args: &Json) -> Result<Answer, Misuse> {
     let mut args = Args::new(name, args)?;
     let answer = match name.split_once('.') {

@@ -24,19 +24,19 @@ fn strings(texts: Vec<String>) -> Json {
     Json::Array(texts.into_iter().map(Json::String).collect())
 }
 
-/// The name of a purpose.
+/// Returns the name of a purpose.
 #[must_use]
 pub fn purpose(purpose: Purpose) -> Json {
     name_of(&PURPOSES, &purpose)
 }
 
-/// The name of a level.
+/// Returns the name of a level.
 #[must_use]
 pub fn level(level: Level) -> Json {
     name_of(&LEVELS, &level)
 }
 
-/// What `append` did.
+/// Converts the result of `append`.
 #[must_use]
 pub fn receipt(receipt: Receipt) -> Json {
     Json::object([
@@ -52,7 +52,7 @@ pub fn receipt(receipt: Receipt) -> Json {
     ])
 }
 
-/// Whether compaction is due.
+/// Converts the result of `evaluate`: whether compaction is due.
 #[must_use]
 pub fn decision(decision: Decision) -> Json {
     Json::object([
@@ -65,7 +65,7 @@ pub fn decision(decision: Decision) -> Json {
     ])
 }
 
-/// What `plan` proposes.
+/// Converts the result of `plan`.
 #[must_use]
 pub fn plan_result(plan: PlanResult) -> Json {
     let status = match plan.status {
@@ -82,7 +82,7 @@ pub fn plan_result(plan: PlanResult) -> Json {
     ])
 }
 
-/// A completion request.
+/// Converts a completion request.
 #[must_use]
 pub fn request(request: CompletionRequest) -> Json {
     Json::object([
@@ -98,7 +98,7 @@ pub fn request(request: CompletionRequest) -> Json {
     ])
 }
 
-/// A completion.
+/// Converts a completion.
 #[must_use]
 pub fn completion(completion: &Completion) -> Json {
     Json::object([
@@ -110,7 +110,7 @@ pub fn completion(completion: &Completion) -> Json {
     ])
 }
 
-/// What came of a completion request.
+/// Converts the result of a completion request.
 #[must_use]
 pub fn completion_result(result: &CompletionResult) -> Json {
     match result {
@@ -126,7 +126,7 @@ pub fn completion_result(result: &CompletionResult) -> Json {
     }
 }
 
-/// What `apply` and `run` did.
+/// Converts the result of `apply` or `run`.
 #[must_use]
 pub fn outcome(outcome: ApplyOutcome) -> Json {
     let applied = match outcome.applied {
@@ -155,7 +155,7 @@ pub fn outcome(outcome: ApplyOutcome) -> Json {
     ])
 }
 
-/// A context that fits.
+/// Converts an assembled context.
 #[must_use]
 pub fn assembled(assembled: AssembledContext) -> Json {
     Json::object([
@@ -195,7 +195,7 @@ fn prefix(prefix: PrefixReport) -> Json {
     ])
 }
 
-/// What came of the call of a tool.
+/// Converts the outcome of a tool call.
 #[must_use]
 pub fn tool_outcome(outcome: ToolOutcome) -> Json {
     match outcome {

@@ -1,7 +1,7 @@
-//! A simulated life: random steps, with checks after each step.
+//! A life, the simulated history of a few conversations: random steps, with checks after each step.
 //!
-//! In: a seed and a conduct. Out: the figures and the digest of the store, or the first violation.
-//! [`super::driver`] has compaction.
+//! In: a seed and a [`Conduct`]. Out: the figures and the digest of the store, or the first
+//! violation of an invariant. [`super::driver`] compacts.
 
 use lcm_core::ErrorCode;
 
@@ -20,19 +20,20 @@ use crate::{
     },
 };
 
-/// The time at which every life begins.
+/// Time at which every life begins, in milliseconds since 1970.
 const START: u64 = 1_700_000_000_000;
-/// Most bytes that one batch carries.
+/// Most bytes of the messages of one batch.
 const BATCH_BYTES_MAX: usize = 400_000;
-/// Least bytes of a large staged message. Few messages are large, because reading large messages
-/// takes time.
+/// Least bytes of a large message that is uploaded in pieces (`stage`). Few messages are large,
+/// because reading large messages takes time.
 const LARGE_BYTES_MIN: u64 = 300_000;
-/// Bytes of one staged piece.
+/// Bytes of one uploaded piece.
 const PIECE_BYTES: usize = 150_000;
-/// Often a call is repeated after a conflict before that counts as a failure.
+/// Most attempts of one call, after planted failures and conflicts, before the step counts as
+/// failed.
 const REPEATS_MAX: u32 = 8;
 
-/// One conversation and what must be in it.
+/// A conversation of the life, with the messages that its store must contain.
 #[derive(Debug)]
 pub(super) struct Conversation {
     pub(super) id: String,
@@ -41,7 +42,7 @@ pub(super) struct Conversation {
     seen: Seen,
 }
 
-/// Leads one life.
+/// The state of one life: the host, the conversations and the random numbers.
 #[derive(Debug)]
 pub struct Actor {
     pub(super) random: Random,
@@ -54,7 +55,7 @@ pub struct Actor {
 }
 
 impl Actor {
-    /// The beginning of the life of this seed.
+    /// Creates the life of a seed, before its first step.
     #[must_use]
     pub fn new(seed: u64, plant: Plant, conduct: Conduct) -> Self {
         let mut random = Random::new(seed);
@@ -83,11 +84,12 @@ impl Actor {
         }
     }
 
-    /// One step, and everything that must hold after it. `say` is told what is done.
+    /// Makes one random step, then checks the invariants of one conversation. Calls `say` with the
+    /// name of the step.
     ///
     /// # Errors
     ///
-    /// What did not hold.
+    /// Text about the first violation.
     pub fn act(&mut self, say: &mut dyn FnMut(&str)) -> Result<(), String> {
         self.tick();
         let index = usize::from(self.random.chance(120));
@@ -125,11 +127,12 @@ impl Actor {
         self.check(index)
     }
 
-    /// The last look at everything.
+    /// Checks all conversations at the end of the life, and returns the figures and the digest of
+    /// the store.
     ///
     /// # Errors
     ///
-    /// What did not hold.
+    /// Text about the first violation.
     pub fn finish(mut self, say: &mut dyn FnMut(&str)) -> Result<(Figures, String), String> {
         say("at the end");
         self.host.restart().map_err(|error| error.to_string())?;
@@ -158,7 +161,7 @@ impl Actor {
         )
     }
 
-    /// Mostly forward; sometimes the host's clock is wrong by a day.
+    /// Advances the time, and sometimes steps back by up to a day, as a host's clock may.
     fn tick(&mut self) {
         self.now += self.random.between(1, 90_000);
         if self.random.chance(40) {
@@ -170,7 +173,7 @@ impl Actor {
         self.now.into()
     }
 
-    /// Plans a failure for the next calls, when this life has failures.
+    /// Sometimes plans a failure for the next calls, if this life has failures.
     pub(super) fn maybe_fault(&mut self) {
         if !self.conduct.faults || !self.random.chance(300) {
             return;
@@ -180,8 +183,9 @@ impl Actor {
         self.host.plan_fault(at, kind);
     }
 
-    /// Makes one call that writes, whatever happens to it: after a planted failure and after a
-    /// conflict it is repeated, as every host does. `repeated` is what the repetition says.
+    /// Makes one call that writes, and repeats the call after a planted failure or a conflict, as
+    /// every host does. `repeated`: the arguments of a call after a planted failure. Returns the
+    /// result, and whether a planted failure happened.
     pub(super) fn call(
         &mut self,
         name: &str,
@@ -206,7 +210,8 @@ impl Actor {
         Err(format!("{name} does not come to an end"))
     }
 
-    /// A batch of new messages, after a replay of the stored tail or not.
+    /// Makes a batch of new messages, which may begin with a repetition of the newest stored
+    /// messages. Also returns whether the append mode is `transcript`.
     pub(super) fn batch(&mut self, index: usize, count: u64) -> (Vec<Message>, bool) {
         let conversation = &mut self.conversations[index];
         let transcript = self.random.chance(600);
@@ -215,7 +220,8 @@ impl Actor {
             let length = self.random.between(0, 40).min(conversation.reference.len()) as usize;
             let stored = conversation.reference.messages();
             let replayed = &stored[stored.len() - length..];
-            // A short answer alone is no anchor, so that replaying it says it again.
+            // A short message alone is no anchor: the engine would store its repetition as a new
+            // message.
             let anchored = replayed.iter().any(|message| message.strong);
             if anchored && carried_bytes(replayed) <= BATCH_BYTES_MAX / 2 {
                 batch.extend_from_slice(replayed);
@@ -236,7 +242,7 @@ impl Actor {
         self.append_batch(index, &batch, transcript)
     }
 
-    /// Old messages with ids, from anywhere, among new ones.
+    /// Appends old messages with ids, from any place of the conversation, among new messages.
     fn append_old(&mut self, index: usize) -> Result<(), String> {
         if !self.conversations[index].workload.with_ids() {
             return self.append(index);
@@ -246,7 +252,8 @@ impl Actor {
         for _ in 0..self.random.between(1, 8) {
             if let Some(last) = stored.len().checked_sub(1) {
                 let old = &stored[self.random.between(0, last as u64) as usize];
-                // A call without its results beside it would be another group than the stored one.
+                // Messages of tool-call groups are left out: a call without its results would be
+                // another group than the stored group.
                 if old.in_group.is_none() && old.carried.len() < 20_000 {
                     batch.push(old.clone());
                 }
@@ -279,7 +286,7 @@ impl Actor {
             if self.random.chance(200) {
                 self.host.restart().map_err(|error| error.to_string())?;
             }
-            // Pieces are sometimes sent again from an earlier place.
+            // The same piece is sometimes sent again.
             offset = if self.random.chance(100) { offset } else { end };
         }
         message.carried = format!("@upload {upload}");
@@ -328,11 +335,13 @@ impl Actor {
         if unknown { Ok(()) } else { receipt_matches(&receipt, &expected, before) }
     }
 
-    /// A second instance appends while this one does, at a random moment.
+    /// Appends a batch while a second instance appends another batch before a random operation of
+    /// this append.
     fn two_writers(&mut self, index: usize) -> Result<(), String> {
         let (mine, _) = self.batch(index, 2);
         let theirs = self.conversations[index].workload.next(&mut self.random);
-        // Neither replays anything, so that the outcome does not depend on who is first.
+        // Neither batch repeats stored messages, so the outcome does not depend on which append is
+        // first.
         let stored = self.conversations[index].reference.messages();
         let mine: Vec<Message> =
             mine.into_iter().filter(|message| !stored.contains(message)).collect();
@@ -342,8 +351,8 @@ impl Actor {
             return Ok(());
         }
         if !self.conduct.faults {
-            // Where the other's turn falls depends on what this instance has cached, so a life
-            // that is led twice has to leave this out.
+            // The place of the other append depends on the cache of this instance. A life without
+            // failures is led twice and compared, so it makes both appends one after the other.
             self.append_batch(index, &theirs, false)?;
             return self.append_batch(index, &mine, false);
         }
@@ -370,9 +379,9 @@ impl Actor {
     }
 }
 
-/// Returns a batch from its first message that is no system message on. Those that lead a list
-/// belong to the slot, of which the model of a simulation knows nothing
-/// (`tests/tests/system_messages.rs`).
+/// Returns a batch without the system messages at its beginning. System messages at the beginning
+/// of a list belong to the slot, which the reference model does not have
+/// (`tests/tests/system_messages.rs` tests the slot).
 fn without_leading_system(batch: &[Message]) -> &[Message] {
     let is_system = |message: &Message| message.raw.starts_with("{\"role\":\"system\"");
     let leading = batch.iter().take_while(|message| is_system(message)).count();

@@ -1,8 +1,9 @@
 //! Compaction with a simulated, unreliable model.
 //!
-//! In: an actor and a conversation. Out: an outcome per answer, each checked. The model answers
-//! well, too long, not at all, with an error, with its own prompt or with markup of this project.
-//! Meanwhile messages arrive, answers are repeated and instances are lost.
+//! In: an actor and a conversation. Out: the first violation, if any; the outcome of every answer
+//! is checked. The model answers well, too long, not at all, with an error, with its own prompt or
+//! with markup of this project. Meanwhile messages arrive, answers are repeated and instances are
+//! lost.
 
 use crate::{
     facade::messages::padded,
@@ -10,7 +11,8 @@ use crate::{
     simulation::{actor::Actor, invariants, workload::sentence},
 };
 
-/// Most plans of one compaction. A faithful sweep ends long before: passes and rounds are bounded.
+/// Most plans of one compaction. A sweep whose requests are all answered ends long before, because
+/// its passes and rounds are bounded.
 const PLANS_MAX: u32 = 400;
 /// Most plans of one compaction in which answers are lost.
 const PLANS_CARELESS_MAX: u32 = 6;
@@ -19,7 +21,7 @@ const PLANS_CARELESS_MAX: u32 = 6;
 ///
 /// # Errors
 ///
-/// What did not hold.
+/// Text about the first violation.
 pub(super) fn compact(actor: &mut Actor, index: usize) -> Result<(), String> {
     if actor.conversations[index].reference.is_empty() {
         return Ok(());
@@ -120,14 +122,15 @@ fn plan(
     Ok(plan)
 }
 
-/// Serves a request to its end. `false`: the model fails, so that this compaction is over.
+/// Answers a request and the retries that follow. Returns `false` if the model failed, so that this
+/// compaction ends.
 fn serve(
     actor: &mut Actor,
     index: usize,
     mut request: Json,
     careless: bool,
 ) -> Result<bool, String> {
-    // Normal, aggressive and once more with findings: a node costs three completions at most.
+    // A summary takes at most three completions: normal, aggressive, and one more with findings.
     for _ in 0..3 {
         if careless {
             disturb(actor, index)?;
@@ -149,7 +152,7 @@ fn serve(
     Err("a node was asked for a fourth time".to_owned())
 }
 
-/// Something that happens while the model thinks.
+/// Makes something happen while the model answers: an append, a new instance, or nothing.
 fn disturb(actor: &mut Actor, index: usize) -> Result<(), String> {
     match actor.random.between(0, 9) {
         0..=2 => {
@@ -191,7 +194,8 @@ fn apply(actor: &mut Actor, index: usize, request: &Json, answer: &Json) -> Resu
     Ok(outcome)
 }
 
-/// After a lost reply the repetition finds the summary made, so nothing shrinks in it.
+/// Returns whether the tokens of the context changed. They do not change in a repetition after a
+/// lost reply, because the first call made the summary.
 fn shrank(outcome: &Json) -> bool {
     outcome.field("tokens_before") != outcome.field("tokens_after")
 }
@@ -233,7 +237,7 @@ fn answer(actor: &mut Actor, request: &Json) -> Json {
     }
 }
 
-/// One pass or more through the imported model.
+/// Calls `compaction.run` up to three times; `run` calls the scripted model itself.
 fn run(actor: &mut Actor, index: usize) -> Result<(), String> {
     let script =
         Json::object([("text", sentence(&mut actor.random, 40).into()), ("times", 0_u64.into())]);

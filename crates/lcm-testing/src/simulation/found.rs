@@ -10,12 +10,12 @@ use crate::{
     simulation::{invariants::Verdict, reference::Reference},
 };
 
-/// What comes before the number of a message in its text.
+/// Text before the number of a message in the message's text.
 const LABEL: &str = "number ";
-/// The most hits that one answer lists.
+/// Most hits of one answer.
 const LIMIT_MAX: u64 = 200;
 
-/// Invariant 11, for the newest message and an older one.
+/// Checks invariant 11 for the newest message and an older message.
 ///
 /// # Errors
 ///
@@ -43,14 +43,14 @@ pub fn every_message_is_found(
     Ok(())
 }
 
-/// The number in the text of the message at this place; `None`: it has none.
+/// Returns the number in the text of the message at index `at`; `None`: the text has no number.
 fn number_of(reference: &Reference, at: usize) -> Option<String> {
     let (_, rest) = reference.messages().get(at)?.raw.split_once(LABEL)?;
     let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
     (!digits.is_empty()).then_some(digits)
 }
 
-/// Sequence numbers of the messages that bear this number, by a scan.
+/// Returns the seqs of the messages whose text has this number, by a scan of the reference list.
 fn numbered(reference: &Reference, number: &str) -> Vec<u64> {
     let label = format!("{LABEL}{number}");
     let bears = |raw: &str| {
@@ -61,7 +61,7 @@ fn numbered(reference: &Reference, number: &str) -> Vec<u64> {
     messages.filter(|(_, message)| bears(&message.raw)).map(|(index, _)| index as u64 + 1).collect()
 }
 
-/// Sequence numbers of the messages that a search finds, in order.
+/// Returns the seqs of the messages that a search finds, ascending.
 fn search(
     host: &mut Host,
     conversation: &str,

@@ -15,7 +15,7 @@ use crate::{
     simulation::{found::every_message_is_found, reference::Reference},
 };
 
-/// Every reason that a plan or an outcome may give, beside none.
+/// The reasons that a plan or an outcome may have; the reason may also be empty.
 pub const REASONS: [&str; 15] = [
     "below-threshold",
     "reached-target",
@@ -34,7 +34,7 @@ pub const REASONS: [&str; 15] = [
     "conflict",
 ];
 
-/// What is true, or the first thing that is not.
+/// Result of a check: success, or one line about the first violation.
 pub type Verdict = Result<(), String>;
 
 /// A budget that every context of the simulation fits.
@@ -43,21 +43,22 @@ const BUDGET_LARGE: u64 = 4_000_000;
 /// One item of the stored context.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Item {
-    /// `sum_...` or `msg_...`.
+    /// Id: `sum_...` or `msg_...`.
     pub id: String,
-    /// `message`, `leaf` or `condensed`.
+    /// Kind, such as `message`, `leaf` or `condensed`.
     pub kind: String,
-    /// Whether it is part of what was returned.
+    /// Whether the returned context contains the item.
     pub included: bool,
-    /// Tokens it costs.
+    /// Tokens of the item.
     pub tokens: u64,
-    /// First message it stands for.
+    /// Seq of the first message that the item covers.
     pub seq_first: u64,
-    /// Last message it stands for.
+    /// Seq of the last message that the item covers.
     pub seq_last: u64,
 }
 
-/// What was seen of summaries, which never change.
+/// Summaries that were checked before: their depths by id. Summaries never change, so they are not
+/// checked again.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
     depths: BTreeMap<String, u64>,
@@ -72,13 +73,13 @@ fn text(value: &Json, key: &str) -> Result<String, String> {
     text.ok_or_else(|| format!("no text `{key}` in {value}"))
 }
 
-/// Calls a function that returns JSON text, and reads it.
+/// Calls a function that returns JSON text, and parses the text.
 fn ask_json(host: &mut Host, name: &str, args: &Json) -> Result<Json, String> {
     let answer = host.ask(name, args).map_err(|error| format!("{name}: {error}"))?;
     Json::parse(answer.as_str().unwrap_or_default()).map_err(|why| format!("{name}: {why}"))
 }
 
-/// A context with all its items.
+/// Assembles a context in the dialect `lcm`, with `explain`, so that the result lists all items.
 pub fn assemble(host: &mut Host, conversation: &str, budget: u64) -> Result<Json, String> {
     assemble_in(host, conversation, budget, "lcm")
 }
@@ -89,7 +90,8 @@ fn assemble_in(
     budget: u64,
     dialect: &str,
 ) -> Result<Json, String> {
-    // Every policy has its turn, and the prompt is of what is said.
+    // The budget selects the policy, so that every policy is used. The prompt has words of the
+    // messages.
     let policy = ["layered", "chronological", "prompt-aware"][(budget % 3) as usize];
     let options = Json::object([
         ("explain", true.into()),
@@ -105,7 +107,7 @@ fn assemble_in(
     host.ask("context.assemble", &args).map_err(|error| format!("context.assemble: {error}"))
 }
 
-/// The items of an assembly.
+/// Reads the items of an assembled context.
 pub fn items(assembled: &Json) -> Result<Vec<Item>, String> {
     let list = assembled.field("items").map(Json::elements).unwrap_or_default();
     list.iter()
@@ -122,7 +124,7 @@ pub fn items(assembled: &Json) -> Result<Vec<Item>, String> {
         .collect()
 }
 
-/// Invariant 1: `messages` returns every stored message byte for byte, and no other.
+/// Checks invariant 1: `messages` returns every stored message byte for byte, and no other message.
 pub fn messages_are_kept_verbatim(
     host: &mut Host,
     conversation: &str,
@@ -160,7 +162,8 @@ pub fn messages_are_kept_verbatim(
     }
 }
 
-/// Invariant 2: the items of the context are the sequence 1 to n, in order, no gap, no overlap.
+/// Checks invariant 2: the items cover the seqs from 1 to `messages`, in order, without gap or
+/// overlap.
 pub fn context_items_partition_the_sequence(items: &[Item], messages: u64) -> Verdict {
     let mut next = 1;
     for item in items {
@@ -178,8 +181,9 @@ pub fn context_items_partition_the_sequence(items: &[Item], messages: u64) -> Ve
     Ok(())
 }
 
-/// Invariant 3: a leaf has messages, a condensed summary at least two sources; depth is one more
-/// than that of the deepest source; edges can be followed both ways and lead to older material.
+/// Checks invariant 3: a leaf has messages, and a condensed summary at least two sources. The depth
+/// is 0, or one more than the greatest depth of the sources. Sources and derived summaries name
+/// each other.
 pub fn summaries_have_sources(
     host: &mut Host,
     conversation: &str,
@@ -247,8 +251,8 @@ fn summary_has_sources(
     Ok(described)
 }
 
-/// Whether the first summary of `newer` was made in place of `older`, over any number of remakes:
-/// sources name the newest remake.
+/// Returns whether the first summary of `newer` replaced `older`, directly or over several remakes.
+/// A source names only the newest remake of its derived summary.
 fn is_made_again(
     host: &mut Host,
     conversation: &str,
@@ -266,7 +270,8 @@ fn is_made_again(
     Ok(false)
 }
 
-/// A reference to a summary is its id, or an object that carries it.
+/// Returns the id in a reference to a summary: the reference is the id, or an object with a member
+/// `id`.
 fn source_id(source: &Json) -> Result<String, String> {
     match source {
         Json::String(id) => Ok(id.clone()),
@@ -278,8 +283,8 @@ fn names(reference: &Json, id: &str) -> bool {
     source_id(reference).is_ok_and(|other| other == id)
 }
 
-/// Invariant 4: following the sources of every summary in the context leads to every message it
-/// stands for, byte for byte.
+/// Checks invariant 4: the expansion of every summary in the context returns every message that the
+/// summary covers, byte for byte.
 pub fn every_message_is_reachable(
     host: &mut Host,
     conversation: &str,
@@ -324,8 +329,9 @@ pub fn every_message_is_reachable(
     Ok(())
 }
 
-/// Invariant 5: a pass that does not shrink the context is not committed, unless it makes a
-/// provisional summary again.
+/// Checks invariant 5: a pass that does not shrink the context is not committed, unless the pass
+/// makes a provisional summary again. `again`: the outcome is of a repeated call, whose summary an
+/// earlier call committed, so the tokens must be unchanged.
 pub fn a_pass_shrinks_the_context(outcome: &Json, again: bool) -> Verdict {
     let (before, after) = (number(outcome, "tokens_before")?, number(outcome, "tokens_after")?);
     let committed = outcome.field("applied").and_then(Json::as_str) == Some("committed");
@@ -337,7 +343,7 @@ pub fn a_pass_shrinks_the_context(outcome: &Json, again: bool) -> Verdict {
     if sound { Ok(()) } else { Err(format!("{before} tokens became {after}: {outcome}")) }
 }
 
-/// Invariant 6: why something ended is one of the closed list.
+/// Checks a part of invariant 6: the reason of a result is one of [`REASONS`], or empty.
 pub fn reasons_are_listed(result: &Json) -> Verdict {
     let reason = text(result, "reason")?;
     if reason.is_empty() || REASONS.contains(&reason.as_str()) {
@@ -346,7 +352,7 @@ pub fn reasons_are_listed(result: &Json) -> Verdict {
     Err(format!("reason `{reason}` is not listed: {result}"))
 }
 
-/// Invariant 8, the visible half: the engine's own checks find nothing.
+/// Checks the visible part of invariant 8: `check` of the engine has no findings.
 pub fn the_store_checks_out(host: &mut Host, conversation: &str) -> Verdict {
     let args = Json::object([("conversation", conversation.into())]);
     let report = ask_json(host, "admin.check", &args)?;
@@ -356,8 +362,8 @@ pub fn the_store_checks_out(host: &mut Host, conversation: &str) -> Verdict {
     Err(format!("check: {report}"))
 }
 
-/// Invariant 9: the context fits its budget, or the result says why it cannot and has nothing but
-/// what belongs in any case: the newest messages, and one of a user before them.
+/// Checks invariant 9: the context fits its budget, or has the warning `tail-over-budget` and
+/// contains only messages, with at most one gap: the fresh tail and a pinned message.
 pub fn the_context_fits_its_budget(assembled: &Json, budget: u64) -> Verdict {
     let tokens = number(assembled, "tokens")?;
     let warnings = assembled.field("warnings").map(Json::elements).unwrap_or_default();
@@ -369,7 +375,7 @@ pub fn the_context_fits_its_budget(assembled: &Json, budget: u64) -> Verdict {
     }
     if tokens > budget {
         let left: Vec<Item> = items(assembled)?.into_iter().filter(|item| item.included).collect();
-        // A summary or a gap before what is in can only be that of a pin.
+        // At most one gap is allowed: the gap between the pinned message and the fresh tail.
         let parted = left.windows(2).filter(|two| two[0].seq_last + 1 != two[1].seq_first).count();
         if left.iter().any(|item| item.kind != "message") || parted > 1 {
             return Err(format!("{tokens} tokens for a budget of {budget}, of {left:?}"));
@@ -383,8 +389,8 @@ pub fn the_context_fits_its_budget(assembled: &Json, budget: u64) -> Verdict {
     Ok(())
 }
 
-/// Invariant 10, as far as the project's own dialect goes: a tool call and its results are in the
-/// context together or not at all, and the array is one that `validate` accepts.
+/// Checks invariant 10 for the dialect `lcm`: a context has a tool call together with its results
+/// or not at all, and has as many messages as its included items.
 pub fn the_transcript_is_valid(
     host: &mut Host,
     assembled: &Json,
@@ -416,7 +422,7 @@ pub fn the_transcript_is_valid(
     }
     let args = Json::object([("messages_json", messages.into())]);
     match host.ask("context.validate", &args) {
-        // A dialect without rules of its own has nothing to validate.
+        // `validate` has no rules for the dialect `lcm`.
         Err(error) if error.code == ErrorCode::Unsupported => Ok(()),
         Err(error) => Err(format!("context.validate: {error}")),
         Ok(Json::String(findings)) if findings == "[]" => Ok(()),
@@ -424,7 +430,8 @@ pub fn the_transcript_is_valid(
     }
 }
 
-/// Invariant 10 for the dialects of the providers: what is assembled fits, and they accept it.
+/// Checks invariant 10 for dialects of providers: an assembled context fits its budget, and
+/// `validate` accepts the messages.
 pub fn providers_accept_it(host: &mut Host, conversation: &str, budget: u64) -> Verdict {
     for dialect in ["anthropic", "openai-chat"] {
         let assembled = assemble_in(host, conversation, budget, dialect)?;
@@ -432,7 +439,7 @@ pub fn providers_accept_it(host: &mut Host, conversation: &str, budget: u64) -> 
             .map_err(|error| format!("{dialect}: {error}"))?;
         let messages = text(&assembled, "messages_json")?;
         if messages == "[]" {
-            // Nothing but system messages, or messages without content.
+            // The context has only system messages, or messages without content.
             continue;
         }
         let args = Json::object([("dialect", dialect.into()), ("messages_json", messages.into())]);
@@ -444,7 +451,8 @@ pub fn providers_accept_it(host: &mut Host, conversation: &str, budget: u64) -> 
     Ok(())
 }
 
-/// How many system messages lead the session: nothing else is before them, shown or not.
+/// Counts the system messages with which the context begins. Withdrawn items are skipped; any other
+/// item ends the count.
 fn leading_system_messages(items: &[Item], reference: &Reference) -> usize {
     let of_session = items.iter().filter(|item| item.kind != "withdrawn");
     of_session
@@ -460,10 +468,10 @@ fn leading_system_messages(items: &[Item], reference: &Reference) -> usize {
         .count()
 }
 
-/// Number of elements of a JSON array; `None`: the brackets do not match.
+/// Counts the elements of a JSON array; `None`: the text is no array, or its brackets do not match.
 ///
-/// Not read with [`Json`], which refuses the lone surrogates and the deep nesting that messages
-/// may have.
+/// [`Json`] cannot parse these arrays, because it refuses lone surrogates and deep nesting, which
+/// messages may have.
 fn array_length(text: &str) -> Option<usize> {
     let (mut depth, mut commas, mut filled) = (0_u32, 0, false);
     let mut bytes = text.bytes();
@@ -490,7 +498,8 @@ fn array_length(text: &str) -> Option<usize> {
     array.then_some(if filled { commas + 1 } else { 0 })
 }
 
-/// Everything that can be seen of one conversation between two calls.
+/// Checks all invariants of one conversation that hold between two calls. Summaries in `seen` are
+/// not checked again.
 pub fn all(
     host: &mut Host,
     conversation: &str,
@@ -522,7 +531,7 @@ pub fn all(
     the_store_checks_out(host, conversation)
 }
 
-/// As [`all`], with everything that was seen before looked at again.
+/// Checks all invariants as [`all`] does, with all summaries of the context.
 pub fn all_again(
     host: &mut Host,
     conversation: &str,

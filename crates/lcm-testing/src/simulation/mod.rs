@@ -1,4 +1,5 @@
-//! The simulator: from a seed to a random life of a few conversations, checked after every step.
+//! The simulator: makes a random life, a history of a few conversations, from a seed, and checks
+//! invariants after every step.
 //!
 //! In: a seed and the kinds of faults. Out: the first step with a violation, if any. The same seed
 //! gives the same life on every machine. [`reference`] has the expected messages, [`workload`]
@@ -22,9 +23,9 @@ use crate::{host::StoreMode, plant::Plant, simulation::actor::Actor};
 /// What may happen in a simulation.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// Steps of one seed.
+    /// Number of steps of one life.
     pub steps: u32,
-    /// A bug in the layers around the engine.
+    /// A planted bug in the layers around the engine.
     pub plant: Plant,
 }
 
@@ -34,7 +35,7 @@ impl Default for Settings {
     }
 }
 
-/// How one life is led; its seed says what happens in it.
+/// The circumstances of one life; the seed determines the random steps.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Conduct {
     /// Whether operations of the store fail now and then.
@@ -45,14 +46,14 @@ pub struct Conduct {
     pub cold: bool,
 }
 
-/// A seed that found something.
+/// A seed whose life violated an invariant.
 #[derive(Clone, Debug)]
 pub struct Failure {
     /// The seed.
     pub seed: u64,
-    /// The step, from 0, and what was done in it.
+    /// Number of the step, from 0, with its name and the conduct of the life.
     pub step: String,
-    /// What did not hold.
+    /// Text about the violation.
     pub why: String,
 }
 
@@ -67,7 +68,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What a seed has done, for the figures.
+/// Counts over the life of a seed, for the report.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Figures {
     /// Messages stored.
@@ -80,12 +81,12 @@ pub struct Figures {
     pub conflicts: u64,
 }
 
-/// Leads the life of one seed, and a second time under other circumstances when nothing fails in
-/// it: the same calls must leave the same bytes.
+/// Leads the life of one seed. A life without planted failures and bugs is led a second time with
+/// another [`Conduct`], because the same calls must leave the same bytes.
 ///
 /// # Errors
 ///
-/// The first thing that did not hold.
+/// The first violation.
 pub fn run_seed(seed: u64, settings: &Settings) -> Result<Figures, Failure> {
     let faults = seed % 2 == 1;
     let (figures, digest) = live(seed, settings, Conduct { faults, ..Conduct::default() })?;
@@ -102,7 +103,7 @@ pub fn run_seed(seed: u64, settings: &Settings) -> Result<Figures, Failure> {
     Ok(figures)
 }
 
-/// Invariant 7: the same calls and completions leave the same store bytes.
+/// Checks invariant 7: the same calls and completions leave the same store bytes.
 fn same_calls_same_bytes(
     seed: u64,
     other: Conduct,

@@ -1,19 +1,19 @@
 //! Pseudo-random numbers: splitmix64, the same on every machine.
 
-/// A stream of numbers that its seed decides.
+/// A stream of pseudo-random numbers, determined by its seed.
 #[derive(Clone, Debug)]
 pub struct Random {
     state: u64,
 }
 
 impl Random {
-    /// The stream of this seed.
+    /// Creates the stream of a seed.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self { state: seed }
     }
 
-    /// The next number.
+    /// Returns the next number.
     pub const fn next(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.state;
@@ -22,17 +22,17 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number from `low` to `high`, both included.
+    /// Returns a number from `low` to `high`, both included.
     pub const fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.next() % (high - low + 1)
     }
 
-    /// Whether an event of `permille` thousandths happens.
+    /// Returns true with a probability of `permille` thousandths.
     pub const fn chance(&mut self, permille: u64) -> bool {
         self.next() % 1000 < permille
     }
 
-    /// One of a list.
+    /// Returns an element of a list, which must not be empty.
     pub fn pick<'a, T>(&mut self, list: &'a [T]) -> &'a T {
         &list[(self.next() % list.len() as u64) as usize]
     }

@@ -6,33 +6,33 @@
 
 use std::collections::BTreeSet;
 
-/// One message as the workload knows it.
+/// A message of the workload, with the facts that the reference model needs.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Message {
-    /// Its JSON text.
+    /// JSON text of the message.
     pub raw: String,
-    /// What a batch carries for it: the text, or `@upload SHA-256` when it was staged.
+    /// Text of the message in a batch: `raw`, or `@upload SHA-256` if the message was uploaded.
     pub carried: String,
     /// The host's id of the entry.
     pub entry_id: Option<String>,
-    /// Whether equal content proves that it is the same message.
+    /// Whether the message is an anchor: a message with equal content is the same message.
     pub strong: bool,
     /// Position in its tool-call group: 0 for the call, then its results; `None`: in no group.
     pub in_group: Option<u32>,
-    /// A failed turn that says nothing: never stored.
+    /// Whether the message is a failed turn without content, which is never stored.
     pub failed_and_empty: bool,
 }
 
-/// What a batch is expected to do.
+/// The expected counts of a receipt of `append`.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Expected {
     /// Messages stored.
     pub ingested: u64,
-    /// Messages recognised, or failed and empty.
+    /// Messages that are stored already, and failed turns without content.
     pub skipped: u64,
 }
 
-/// A conversation as a list.
+/// The reference model of a conversation: the list of its messages.
 #[derive(Clone, Debug, Default)]
 pub struct Reference {
     messages: Vec<Message>,
@@ -40,25 +40,26 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// The stored messages, oldest first.
+    /// Returns the stored messages, oldest first.
     #[must_use]
     pub fn messages(&self) -> &[Message] {
         &self.messages
     }
 
-    /// Number of stored messages.
+    /// Returns the number of stored messages.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.messages.len() as u64
     }
 
-    /// Whether nothing is stored.
+    /// Returns whether no message is stored.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.messages.is_empty()
     }
 
-    /// Adds what is new of a batch. `transcript`: the batch may begin with the stored tail.
+    /// Adds the new messages of a batch, and returns the expected counts. `transcript`: the batch
+    /// may begin with the newest stored messages.
     pub fn append(&mut self, batch: &[Message], transcript: bool) -> Expected {
         let aligned = if transcript { self.aligned(batch) } else { 0 };
         let (mut ingested, mut skipped) = (0, aligned as u64);
@@ -75,7 +76,8 @@ impl Reference {
         Expected { ingested, skipped }
     }
 
-    /// The longest beginning of the batch that equals the stored tail and holds a strong anchor.
+    /// Returns the length of the longest beginning of the batch that equals the newest stored
+    /// messages and contains an anchor; 0: there is none.
     fn aligned(&self, batch: &[Message]) -> usize {
         (1..=batch.len().min(self.messages.len()))
             .rev()
@@ -87,7 +89,8 @@ impl Reference {
             .unwrap_or(0)
     }
 
-    /// The messages of a tool-call group that a seq belongs to, as a range of seqs.
+    /// Returns the first and last seq of the tool-call group of a message; for a message in no
+    /// group, its own seq twice.
     #[must_use]
     pub fn group(&self, seq: u64) -> (u64, u64) {
         let index = (seq - 1) as usize;

@@ -1,7 +1,7 @@
 //! Random messages, ordinary and odd.
 //!
-//! In: a stream of random numbers. Out: messages, each with a mark for the reference model: whether
-//! a repeat of the message can be recognised.
+//! In: a stream of random numbers. Out: messages, each with the flag `strong` for the reference
+//! model: whether a repetition of the message can be recognised.
 
 use crate::{
     json::Json,
@@ -46,7 +46,8 @@ const ODD: [&str; 8] = [
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ",
 ];
 
-/// Makes messages, each with its own number.
+/// A generator of the messages of one conversation. The text of most messages has a number of its
+/// own.
 #[derive(Clone, Debug)]
 pub struct Workload {
     number: u64,
@@ -55,19 +56,20 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// Messages of one conversation; `with_ids`: each has an entry id.
+    /// Creates a generator. `prefix` is a part of texts and ids; `with_ids`: each message has an
+    /// entry id.
     #[must_use]
     pub fn new(prefix: &str, with_ids: bool) -> Self {
         Self { number: 0, with_ids, prefix: prefix.to_owned() }
     }
 
-    /// Whether messages have entry ids.
+    /// Returns whether the messages have entry ids.
     #[must_use]
     pub const fn with_ids(&self) -> bool {
         self.with_ids
     }
 
-    /// One turn or a part of one: one message, or a tool call with its results.
+    /// Makes the next message, or a tool call with its results.
     pub fn next(&mut self, random: &mut Random) -> Vec<Message> {
         match random.between(0, 99) {
             0..=17 => self.group(random),
@@ -80,7 +82,7 @@ impl Workload {
         }
     }
 
-    /// A message of `low` to `high` bytes.
+    /// Makes a user message whose text has at least a random number of bytes from `low` to `high`.
     pub fn large(&mut self, random: &mut Random, low: u64, high: u64) -> Message {
         let length = random.between(low, high) as usize;
         let mut text = self.text(random, 40);
@@ -174,7 +176,7 @@ impl Workload {
                 part("tool_call", fields)
             })
             .collect();
-        // A call is an anchor by its id alone: what it says is no text.
+        // A call is an anchor only if its id is unique, because its arguments do not count as text.
         let call = vec![("parts", Json::Array(parts))];
         let mut group = vec![self.finish("assistant", call, unique)];
         for call in 0..answered {
@@ -196,7 +198,7 @@ impl Workload {
     }
 
     fn text(&self, random: &mut Random, words: u64) -> String {
-        // Named by its number, so that no two are equal and each is an anchor.
+        // The number makes all texts different, so each text is an anchor.
         format!(
             "{} message number {} says {}",
             self.prefix,
@@ -241,7 +243,7 @@ fn part(kind: &str, fields: Vec<(&str, Json)>) -> Json {
     Json::Object(entries)
 }
 
-/// A sentence of so many words.
+/// Makes a text of this number of words.
 pub fn sentence(random: &mut Random, words: u64) -> String {
     let words: Vec<&str> = (0..words).map(|_| *random.pick(&WORDS)).collect();
     words.join(" ")

@@ -82,8 +82,8 @@ mod tests {
         }
     }
 
-    /// Goal: a stream that makes more than it says, less, or nothing sensible is refused, and never
-    /// more memory is taken than was declared. Method: wrong lengths, cut and changed streams.
+    /// Goal: a stream that is damaged, or inflates to more or fewer bytes than declared, is refused
+    /// and takes no more memory than declared. Method: wrong lengths, cut and changed streams.
     #[test]
     fn a_hostile_stream_is_refused() {
         let bomb = deflate(&alloc::vec![b'x'; 1 << 20]);

@@ -102,7 +102,8 @@ mod tests {
         }
     }
 
-    /// Goal: no pattern is slow. Method: what makes a backtracking matcher take 2^100 steps.
+    /// Goal: no pattern is slow. Method: a pattern and a name for which a backtracking matcher
+    /// takes 2^100 steps.
     #[test]
     fn many_wildcards_take_the_product_of_the_lengths() {
         let pattern = "*a**".repeat(100) + "b";

@@ -224,8 +224,8 @@ mod tests {
         *state
     }
 
-    /// Goal: the order of the library's stable sort. Method: lists of all small lengths and some
-    /// larger ones, with many equal keys, each item marked with where it came from.
+    /// Goal: the order equals that of the stable sort of Rust's library. Method: lists of all small
+    /// lengths and some larger lengths, with many equal keys; each item has its original index.
     #[test]
     fn sorts_as_the_library_does_and_stably() {
         let mut state = 11;
@@ -247,7 +247,7 @@ mod tests {
         assert_eq!(list, [1, 2, 3]);
     }
 
-    /// Goal: a map like the library's. Method: the same random calls to both.
+    /// Goal: the map behaves like a `BTreeMap`. Method: the same random calls to both maps.
     #[test]
     fn a_sorted_list_is_a_map() {
         let mut state = 5;

@@ -19,7 +19,7 @@ pub(super) struct ConfigReport {
     pub(super) reserved: Vec<&'static str>,
     /// Own names of the settings of the engine that were not given.
     pub(super) defaulted: Vec<&'static str>,
-    /// Given names that are not the own name of their setting.
+    /// Given names that are an alias of their setting, or another spelling of its own name.
     pub(super) aliased: Vec<AliasedKey>,
     /// Given keys that the reference system keeps without effect.
     pub(super) deprecated: Vec<String>,
@@ -27,11 +27,12 @@ pub(super) struct ConfigReport {
     pub(super) host: Vec<&'static str>,
     /// Given keys that neither the engine nor a host follows.
     pub(super) not_followed: Vec<String>,
-    /// Given keys that do not count, because another name of the same setting goes before.
+    /// Given keys that are not used, because another given name of the same setting takes
+    /// precedence.
     pub(super) overridden: Vec<String>,
     /// All other given keys.
     pub(super) unknown: Vec<String>,
-    /// One line for each key that has no effect, or another one than its name says.
+    /// One line for each key that has no effect, or another effect than its name says.
     notes: Vec<ConfigNote>,
 }
 

@@ -1,8 +1,9 @@
 //! Parses a configuration from JSON and reports how each key was treated.
 //!
 //! Input: a JSON object, and for [`resolve_config`] environment variables. Output: a [`Config`] and
-//! a report as JSON. If several names of a setting are given, a key of the object goes before a
-//! variable, then the own name before aliases, and these in the order of the table of settings.
+//! a report as JSON. If several names of a setting are given, a key of the object takes precedence
+//! over a variable, then the own name over aliases, and an earlier alias in the table of settings
+//! over a later alias.
 
 use alloc::{
     format,
@@ -104,16 +105,18 @@ pub fn parse(config_json: &str) -> Result<(Config, String)> {
     Ok((config, report.into_json().end_object()))
 }
 
-/// Makes one configuration of a JSON object and environment variables, a JSON object from their
-/// names to their texts. A key of the configuration goes before a variable of the same setting.
-/// Variables without the prefix `LCM_`, and those that hosts read themselves, are ignored.
+/// Makes one configuration of a JSON object and of environment variables. `variables_json` is a
+/// JSON object from names of variables to their texts. A key of the configuration takes precedence
+/// over a variable of the same setting. Variables without the prefix `LCM_`, and those that hosts
+/// read themselves, are ignored.
 ///
 /// Returns JSON: `config`, the object for [`parse`]; `host`, the settings that the host follows;
-/// `report`, as of [`parse`], which names a variable by its name.
+/// `report`, as [`parse`] returns it, in which a variable appears under its own name.
 ///
 /// # Errors
 ///
-/// As of [`parse`], which names the key or the variable; or a variable whose value is no text.
+/// The errors of [`parse`], which name the key or the variable; `invalid-input`: the value of a
+/// variable is no text.
 ///
 /// # Examples
 ///
@@ -173,7 +176,8 @@ impl<'a> GivenConfig<'a> {
         Ok(())
     }
 
-    /// Adds one key by its names: as given, as a key, and as a key in camel case.
+    /// Adds one key or variable. Its three names: as given, as a key of a configuration, and as
+    /// this key in camel case.
     fn add_key(
         &mut self,
         raw: &'a str,
@@ -265,7 +269,8 @@ impl GivenSetting<'_> {
     }
 }
 
-/// Joins providers with models, and notes accepted settings without the effect that one expects.
+/// Joins the names of providers and models, and adds notes on accepted settings that have no effect
+/// or an effect that a reader may not expect.
 fn note_effects(config: &mut Config, report: &mut ConfigReport, settings: &[GivenSetting<'_>]) {
     // The last of several names of a setting is the one that counts.
     let find_spelled = |name: &str| {

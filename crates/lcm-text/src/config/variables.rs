@@ -1,8 +1,8 @@
 //! Converts the text of an environment variable into the JSON of its setting.
 //!
 //! Input: variables, a setting and a text. Output: the key of a variable, and JSON, which is
-//! checked as a value of the configuration is.
-//! A text that does not fit becomes a JSON string, so that the check refuses it by its own words.
+//! checked like a value of the configuration. A text that does not fit becomes a JSON string, so
+//! that the check refuses it by its own words.
 
 use alloc::{
     format,
@@ -106,7 +106,8 @@ fn write_flag(text: &str) -> Option<String> {
     Some(flag.into())
 }
 
-/// Splits a text into a number without `_` and a unit in lower case; `None`: it is no number.
+/// Splits a text into a number without `_` and a unit in lower case; `None`: the text does not
+/// begin with a number.
 fn split_unit(text: &str) -> Option<(String, String)> {
     let is_of_number = |c: char| c.is_ascii_digit() || matches!(c, '.' | '_' | '-' | '+');
     let end = text.find(|c| !is_of_number(c)).unwrap_or(text.len());
@@ -116,7 +117,9 @@ fn split_unit(text: &str) -> Option<(String, String)> {
     is_json_number(&number).then(|| (number, unit.trim().to_ascii_lowercase()))
 }
 
-/// Writes a number with the unit of its setting as a whole number; `None`: it is none.
+/// Converts a number with an optional unit to JSON. A number with a unit becomes a whole number in
+/// the unit of the setting. `None`: the text is no number, the unit does not fit the setting, or
+/// the result is not whole.
 fn write_number(name: &str, text: &str) -> Option<String> {
     if text == "null" || is_json_number(text) {
         return Some(text.to_string());
@@ -140,7 +143,7 @@ fn write_number(name: &str, text: &str) -> Option<String> {
     (product % 1000 == 0).then(|| (product / 1000).to_string())
 }
 
-/// Writes a share from 0 to 1, also of a percentage; `None`: it is none.
+/// Converts a share or a percentage to JSON as a decimal; `None`: the text is neither.
 fn write_share(text: &str) -> Option<String> {
     if is_json_number(text) {
         return Some(text.to_string());

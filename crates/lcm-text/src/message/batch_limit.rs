@@ -1,7 +1,7 @@
 //! Checks the number and the bytes of the messages of one `append`.
 //!
-//! In: a list of raw messages. Out: the beginning of the list that one append may have. `lcm-core`
-//! checks limits that depend on stored records.
+//! In: a list of raw messages. Out: the longest beginning of the list that one append accepts.
+//! `lcm-core` checks limits that depend on stored records.
 
 use alloc::string::String;
 

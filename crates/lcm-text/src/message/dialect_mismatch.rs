@@ -12,7 +12,7 @@ use crate::{
     types::api::Dialect,
 };
 
-/// Most parts that the reader did not understand of which the dialect is looked for.
+/// Most parts, of those that the reader did not understand, that are examined for another dialect.
 const PARTS_MAX: usize = 16;
 
 /// Part types that identify a dialect. `tool_result` is a type of two dialects: it identifies `lcm`
@@ -247,8 +247,8 @@ impl DialectReading<'_> {
         }
     }
 
-    /// Returns the other dialect of the first such part among the first [`PARTS_MAX`] that the
-    /// reader did not understand; `None`: no such part.
+    /// Examines the first [`PARTS_MAX`] parts that the reader did not understand, and returns the
+    /// dialect of the first of them that identifies another dialect. `None`: none of them does.
     fn find_in_parts(&self) -> Option<Dialect> {
         let other = |part: &Part| match *part {
             Part::Other { value } => Some(PartShape::from_span(self.raw, value).dialect),

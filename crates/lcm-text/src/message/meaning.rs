@@ -1,9 +1,9 @@
 //! Identity by meaning: hashes of what a message says.
 //!
 //! In: the raw text of a message and its projection. Out: one [`SaidPart`] for each part that says
-//! something. Hosts write one message in many ways; ways that differ only in what does not count
-//! have equal hashes. Alignment of a list with the stored messages compares these hashes.
-//! Deliberately elsewhere: proofs of bytes ([`super`] has the content identity).
+//! something. Hosts write one message in many ways. Two ways have equal hashes if they differ only
+//! in details that the table leaves out. Alignment of a list with the stored messages compares
+//! these hashes. Elsewhere: the content identity, a hash of all content ([`super`]).
 //!
 //! | part | what counts |
 //! |---|---|
@@ -11,11 +11,12 @@
 //! | tool call | name and canonical arguments |
 //! | tool result | text, or the canonical value |
 //! | file | text or base64 |
-//! | other | the canonical value without marks and nulls; its id only beside at most one member |
-//! | reasoning | nothing, unless no other part says anything |
+//! | other | the canonical value without nulls and silent members; an `id` may count (see below) |
+//! | reasoning | nothing; if no other part says anything, the reasoning |
 //! | none of these | the content identity of the message |
 //!
-//! Other ids, times, the dialect, empty texts, names of results and error flags do not count. In a
+//! The `id` of an other part counts only if at most one of its other members says something. All
+//! other ids, times, the dialect, empty texts, names of results and error flags do not count. In a
 //! canonical value, object members are sorted by key. A call id is kept beside the hash: two calls
 //! that say the same are different calls if their ids differ.
 
@@ -39,7 +40,8 @@ pub const MEANING_VERSION: u32 = 1;
 const DOMAIN: &[u8] = b"lcm meaning 1\0";
 /// Deepest value that is made canonical; a deeper value counts as it is written.
 const CANONICAL_DEPTH_MAX: u32 = 32;
-/// Members of an unknown part that say nothing: marks of caching and streaming, and ids.
+/// *Silent members* of an unknown part, which say nothing: markers of caching and streaming, and
+/// ids.
 const SILENT_MEMBERS: [&str; 4] = ["cache_control", "id", "index", "status"];
 /// Types of blocks that are only text.
 const TEXT_TYPES: [&str; 3] = ["text", "input_text", "output_text"];
@@ -228,7 +230,8 @@ fn hash_part(raw: &str, role: Role, part: &Part) -> Option<[u8; 16]> {
             let telling = members
                 .iter()
                 .filter(|member| is_telling(&json::text(raw, member.key), member.kind));
-            // Beside at most one member, such as `type`, the id is what the part says.
+            // If at most one other member says something, such as `type`, the part refers to its
+            // content by the id.
             let is_reference = telling.count() < 2;
             add_sorted(&mut hasher, raw, *value, 0, &|key, kind| {
                 is_telling(key, kind) || (is_reference && key == "id")
@@ -429,7 +432,8 @@ mod tests {
         }
     }
 
-    /// Checks that all these messages of Chat say the same, and no other one does.
+    /// Checks that all Chat messages of `raws` have equal hashes, and that no message of `others`
+    /// has these hashes.
     fn assert_equal(raws: &[&str], others: &[&str]) {
         let first = hashes(Dialect::OpenaiChat, raws[0]);
         for raw in raws {
@@ -503,7 +507,7 @@ mod tests {
         assert_ne!(one, two);
     }
 
-    /// An item or a file may be named by its id alone.
+    /// Goal: an id counts if it alone names the content of an item or file.
     #[test]
     fn an_id_that_stands_alone_counts() {
         let ways = [

@@ -11,7 +11,8 @@ use crate::{
     types::api::{Dialect, ReadDialect},
 };
 
-/// Role, and the kind of each part with what it was told by.
+/// Returns the role, and for each part its kind and the texts of its fields; `-`: the field is
+/// absent.
 fn outline(dialect: Dialect, raw: &str) -> String {
     let message = parse(dialect, raw).unwrap();
     let text = |span: Option<ByteSpan>| span.map_or("-", |span| json::slice_span(raw, span));
@@ -279,7 +280,8 @@ fn the_id_of_a_reference_is_what_it_says() {
     let output = "{\"type\":\"function_call_output\",\"call_id\":\"call_abcdefghijkl\"}";
     assert!(of(output).unique_call_id.is_some());
     assert_eq!(of(&output.replace("abcdefghijkl", "1")).unique_call_id, None);
-    // Both halves of a provider's own call are in one item, and that is no tool's result.
+    // The call and the result of a tool that the provider runs are in one item, so the item is not
+    // only a result.
     let served = r#"{"type":"mcp_call","id":"call_abcdefghijkl","output":"o"}"#;
     assert_eq!(of(served).unique_call_id, None);
 }
@@ -323,7 +325,8 @@ fn gemini_contents_are_read() {
     }
 }
 
-/// What a message is taken for; `-`: nothing says that it does not fit, `?`: it does not.
+/// Returns the dialect that the mismatch of a message names; `-`: no mismatch; `?`: a mismatch
+/// without a recognised dialect.
 fn taken_for(dialect: Dialect, raw: &str) -> &'static str {
     match parse(dialect, raw).unwrap().dialect_mismatch {
         None => "-",
@@ -390,7 +393,7 @@ fn a_message_of_another_dialect_is_told() {
     }
 }
 
-/// The dialect by which `auto` reads a message.
+/// Returns the dialect with which `auto` reads a message.
 fn found_for(raw: &str) -> &'static str {
     super::parse_given(ReadDialect::Auto, raw).unwrap().dialect.as_str()
 }
@@ -481,7 +484,7 @@ fn a_dialect_that_loses_tools_is_refused() {
         let error = super::parse_given(dialect.into(), &raw).unwrap_err();
         let expected = format!("`dialect` must be `{other}` or `auto`, got `{}`", dialect.as_str());
         assert!(error.message.starts_with(&expected), "{}: {raw}", error.message);
-        // A stored message is read as it was stored.
+        // A stored message is read with its stored dialect, without an error.
         assert!(parse(dialect, &raw).unwrap().dialect_mismatch.unwrap().loses_tools);
     }
     for (dialect, raw) in [

@@ -20,7 +20,8 @@ fn same(a: &str, b: &str) -> bool {
     read(a).identity == read(b).identity
 }
 
-/// The kind of each part and the text it was told by, for short comparisons.
+/// Returns for each part its kind and the texts of its fields, for short comparisons; `-`: the
+/// field is absent.
 fn outline(raw: &str) -> String {
     let text = |span: Option<ByteSpan>| span.map_or("-", |span| json::slice_span(raw, span));
     let mut out = String::new();
@@ -149,7 +150,8 @@ fn a_message_of_very_many_parts_ends_with_the_rest_of_its_list() {
     let elements = json::slice_span(&raw, value).split(" , ").count();
     assert_eq!(elements, 1_000_000 - 1022);
 
-    // An image keeps its flat price in the rest, and a text beside the list has room.
+    // An image has its flat price also in the part that covers the rest of the list, and the text
+    // in `content` still becomes a part of its own.
     let image = format!("{{\"data\":\"{}\"}}", "A1".repeat(4000));
     let parts = [&["0"; 1023][..], &[&image, &image]].concat().join(",");
     let message = read(&format!("{{\"role\":\"user\",\"parts\":[{parts}],\"content\":\"a\"}}"));

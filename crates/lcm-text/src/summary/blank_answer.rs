@@ -1,12 +1,13 @@
-//! Recognises answers that say nothing about the material: a stock phrase, a heading without its
-//! text, an apology, an offer, an error in place of an answer, the instruction or a line of the
-//! material repeated, or one sentence many times.
+//! Recognises answers that say nothing about the material, the text to summarise: a stock phrase, a
+//! heading without its text, an apology, an offer, an error in place of an answer, a repetition of
+//! the instruction or of a line of the material, or one sentence many times.
 //!
-//! In: an answer without reasoning, the instruction and the material. Out: whether it says nothing.
+//! In: an answer without reasoning, the instruction and the material. Out: whether the answer says
+//! nothing.
 
 use alloc::{string::String, vec::Vec};
 
-/// Words that say nothing of a conversation. An answer of only these words, single letters and
+/// Words that say nothing about a conversation. An answer of only these words, single letters and
 /// digits says nothing, however long it is.
 #[rustfmt::skip]
 const STOCK_WORDS: [&str; 95] = [
@@ -81,7 +82,8 @@ const ERRORS: [&str; 8] = [
     "try again",
     "unavailable",
 ];
-/// Beginnings of an error that does not say that it is one; a summary may begin so, too.
+/// Beginnings of an error whose first word is not `error`. A summary may also begin with these
+/// words, so only a short answer counts as an error.
 const ERROR_STARTS: [&str; 7] = [
     "bad gateway",
     "gateway timeout",
@@ -91,7 +93,7 @@ const ERROR_STARTS: [&str; 7] = [
     "service unavailable",
     "too many requests",
 ];
-/// Beginnings of an error that speaks to its reader.
+/// Beginnings of an error that is addressed to a person.
 const ERROR_TALK: [&str; 5] = [
     "an error occurred",
     "something went wrong",
@@ -99,11 +101,11 @@ const ERROR_TALK: [&str; 5] = [
     "you exceeded your",
     "your session has expired",
 ];
-/// Most words of an error that begins as a summary may.
+/// Most words of an error that begins with one of [`ERROR_STARTS`].
 const ERROR_WORDS_MAX: usize = 6;
-/// Most words of an error that begins with `error`.
+/// Most words of an error that begins with `error` and contains one of [`ERRORS`].
 const ERROR_ANSWER_WORDS_MAX: usize = 10;
-/// Most words of an apology, an offer or an error that speaks to its reader.
+/// Most words of an apology, an offer, or an error that begins with one of [`ERROR_TALK`].
 const SHORT_WORDS_MAX: usize = 40;
 /// Fewest words of a copy; shorter texts may be equal by chance.
 const COPY_WORDS_MIN: usize = 5;
@@ -160,8 +162,9 @@ fn is_stock_word(word: &str) -> bool {
     word.chars().count() == 1 || STOCK_WORDS.contains(&word)
 }
 
-/// Returns whether the answer, without its sentences of stock words, copies: it is a part of an
-/// instruction, each of its sentences is one, or it is the end of a line of the material.
+/// Returns whether the answer, without its sentences of stock words, is a copy. It is a copy if the
+/// whole answer or each of its sentences is a part of an instruction, or if the answer is the end
+/// of a line of the material.
 fn is_copy(answer: &str, instructions: &[&str], material: &str) -> bool {
     let sentences = answer.split(SENTENCE_ENDS).map(split_words);
     let sentences: Vec<Vec<String>> =
@@ -182,9 +185,9 @@ fn is_copy(answer: &str, instructions: &[&str], material: &str) -> bool {
         && split_words(material).len() >= 4 * words.len()
 }
 
-/// Returns whether the answer repeats its sentences: there are at least six, and on average each
-/// occurs at least four times. From the seventh distinct sentence on, the average must hold at each
-/// new one.
+/// Returns whether the answer repeats its sentences: the answer has at least six sentences, and
+/// each distinct sentence occurs at least four times on average. From the seventh distinct sentence
+/// on, the average up to each sentence must be at least four.
 fn repeats_sentences(answer: &str) -> bool {
     let mut count = 0usize;
     let mut distinct: Vec<Vec<String>> = Vec::new();

@@ -1,8 +1,9 @@
 //! Events: what a call did, as data for a listener of the host.
 //!
 //! In: facts of an operation. Out: objects as `schema/events.json` describes. An event has ids,
-//! seqs, counts and tokens, and no content of messages; only a rejected answer has the words for
-//! which it was rejected. The operations and tasks of the core add events; hosts pass them on.
+//! seqs, counts and tokens, and no content of messages. Only the event about a rejected answer
+//! quotes the words for which the answer was rejected. The operations and tasks of the core add
+//! events; hosts pass them on.
 
 use alloc::string::String;
 
@@ -16,9 +17,9 @@ pub enum EventKind {
     MessagesStored,
     /// Messages of a list were not stored.
     MessagesSkipped,
-    /// Stored messages left the line.
+    /// Stored messages left the line: a later list of the host went another way.
     MessagesSetAside,
-    /// Set-aside messages came back.
+    /// Set-aside messages came back into the line.
     MessagesRestored,
     /// The slot of system messages has another version.
     SystemChanged,
@@ -30,7 +31,7 @@ pub enum EventKind {
     SummaryMade,
     /// A call is repeated, because another writer committed first.
     ConflictRepeated,
-    /// Deferred compaction is owed, or was done.
+    /// Compaction is deferred, or is deferred no longer.
     CompactionDebt,
 }
 
@@ -109,7 +110,8 @@ impl EventList {
         }
     }
 
-    /// Adds an event about consecutive messages, `count` of which it concerns.
+    /// Adds an event about the messages of a range; `count`: number of messages of the range that
+    /// the event concerns.
     pub fn push_range(
         &mut self,
         kind: EventKind,

@@ -12,10 +12,10 @@ use super::schema::{Schema, Shape};
 /// A shape with a shape of another file that it refers to.
 type Reference<'a> = (&'a Shape, &'a Shape);
 
-/// References between files: the first one by the file that refers and the file referred to.
+/// For each pair of files (referring, referred to), the first reference between them.
 type FileReferences<'a> = BTreeMap<(&'a str, &'a str), Reference<'a>>;
 
-/// Checks that no file refers to itself by way of other files.
+/// Checks that no file refers to itself through other files.
 ///
 /// # Errors
 ///
@@ -51,7 +51,7 @@ fn list_references(schema: &Schema) -> FileReferences<'_> {
     references
 }
 
-/// Returns the shortest way from a file back to the file.
+/// Returns the shortest chain of references from a file back to itself; `None`: there is no chain.
 fn find_circle<'a>(references: &FileReferences<'a>, start: &str) -> Option<Vec<Reference<'a>>> {
     let mut ways: Vec<Vec<Reference<'a>>> = vec![Vec::new()];
     let mut reached: Vec<&str> = Vec::new();

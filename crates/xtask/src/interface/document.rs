@@ -120,13 +120,13 @@ pub(super) struct Node {
     pub(super) maximum: Option<i64>,
     /// `date-time`.
     pub(super) format: Option<String>,
-    /// What an absent member means.
+    /// Value that an absent member has.
     #[serde(deserialize_with = "read_present")]
     pub(super) default: Option<serde_json::Value>,
-    /// Least bytes of a text.
+    /// Smallest number of bytes of a text.
     #[serde(rename = "x-bytes-min")]
     pub(super) bytes_min: Option<usize>,
-    /// Most bytes of a text.
+    /// Largest number of bytes of a text.
     #[serde(rename = "x-bytes-max")]
     pub(super) bytes_max: Option<usize>,
     /// Heading under which a member is listed.
@@ -135,7 +135,7 @@ pub(super) struct Node {
     /// The only package that has a member.
     #[serde(rename = "x-only")]
     pub(super) only: Option<String>,
-    /// Whether a value passes unread.
+    /// Whether a value passes through without being read or mapped.
     #[serde(rename = "x-json")]
     pub(super) is_free: bool,
     /// Type of a package's own value, in TypeScript.

@@ -57,12 +57,12 @@ pub struct Exports {
     pub verbs: Vec<Verb>,
     /// Kinds of lists with the shape of an element.
     pub listings: Vec<(String, String)>,
-    /// Records of results that the packages return: export, then place and kind. An empty place is
-    /// the result itself.
+    /// Results of exports that the packages return: name of the export, then place and kind of each
+    /// JSON value in the result. An empty place is the result itself.
     pub records: Vec<(String, Vec<(String, Kind)>)>,
     /// Methods of the packages.
     pub methods: Vec<Method>,
-    /// Shapes of the packages that no method names.
+    /// Shapes that the packages need although no method refers to them.
     pub models: Vec<String>,
 }
 
@@ -77,7 +77,7 @@ pub struct Export {
     pub results: Vec<(String, Payload)>,
 }
 
-/// What a JSON text holds.
+/// The kind of value in a JSON text.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Payload {
     /// A value of this kind.
@@ -159,7 +159,7 @@ impl Exports {
         })
     }
 
-    /// Shapes that the wire has, by name.
+    /// Returns the names of the shapes that exports take and return.
     #[must_use]
     pub fn wire_roots(&self) -> Vec<&str> {
         let payloads = self.exports.iter().flat_map(|one| one.arguments.iter().chain(&one.results));
@@ -172,14 +172,14 @@ impl Exports {
         exports.chain(verbs).chain(lists).collect()
     }
 
-    /// Shapes that the packages have, by name.
+    /// Returns the names of the shapes that the packages take and return.
     #[must_use]
     pub fn package_roots(&self) -> Vec<&str> {
         let options = self.methods.iter().filter_map(|method| method.options.as_deref());
         options.chain(self.result_roots()).collect()
     }
 
-    /// Shapes that the packages return, by name.
+    /// Returns the names of the shapes that the packages return.
     #[must_use]
     pub fn result_roots(&self) -> Vec<&str> {
         let results = self.methods.iter().filter_map(|method| method.result.as_ref()?.shape_name());
@@ -195,7 +195,8 @@ fn read_export(name: String, node: ExportNode) -> Result<Export> {
     let arguments = arguments.collect::<Result<_>>()?;
     let mut results = Vec::new();
     if let Some(result) = node.result {
-        // A description has one of these keywords; otherwise the object names places in a record.
+        // A schema of one value has one of these keywords; any other object maps places in a record
+        // to their schemas.
         let is_one = ["$ref", "type", "x-verbs"].iter().any(|key| result.get(key).is_some());
         if is_one {
             results.push((String::new(), read_payload(&serde_json::from_value(result)?)?));

@@ -1,4 +1,5 @@
-//! Writes the tables by which the package for Node maps names of members.
+//! Writes the tables with which the package for Node converts member names between camelCase and
+//! snake_case.
 
 use std::collections::BTreeMap;
 
@@ -114,7 +115,7 @@ pub(super) fn write_shapes(schema: &Schema, exports: &Exports) -> Result<String>
     Ok(text)
 }
 
-/// Entries of a shape, as many in a line as fit.
+/// Formats the entries of a shape, with as many entries in a line as fit.
 fn pack_entries(entries: &[Entry]) -> String {
     let mut lines: Vec<String> = Vec::new();
     for (camel, snake, inner) in entries {
@@ -128,7 +129,7 @@ fn pack_entries(entries: &[Entry]) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Whether values of a shape have members that are mapped.
+/// Returns whether the package maps the member names of a shape.
 fn is_mapped(schema: &Schema, name: &str) -> bool {
     schema.shapes.get(name).is_some_and(|shape| {
         matches!(shape.form, Form::Object(_) | Form::Union(_)) && !keeps_case(schema, shape)

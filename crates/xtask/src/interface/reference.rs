@@ -61,8 +61,8 @@ fn write_index(schema: &Schema, exports: &Exports) -> String {
     text
 }
 
-/// Lists what JSON texts hold, each with its place; `of_verb` describes arguments and answers of
-/// verbs.
+/// Lists places of JSON texts, each with the shape of its value. `of_verb` is the text for a place
+/// whose shape depends on the called verb.
 pub(super) fn list_places(
     schema: &Schema,
     places: &[(String, Payload)],

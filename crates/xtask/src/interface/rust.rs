@@ -18,7 +18,7 @@ const KEYWORDS: [&str; 4] = ["as", "do", "override", "type"];
 /// Files whose modules have another name.
 const RENAMED: [(&str, &str); 1] = [("common", "shared")];
 
-/// What the module is for.
+/// Documentation at the start of the generated module.
 const HEAD: &str = "\
 //! The JSON arguments and results of the component, as structs.
 //!
@@ -167,7 +167,7 @@ fn write_module(schema: &Schema, description: &str, own: &[&Shape]) -> String {
     text
 }
 
-/// The texts that are the only value of a required member.
+/// Collects the texts of required members that allow only one text.
 fn list_constants<'a>(own: &[&'a Shape]) -> BTreeSet<&'a str> {
     let members = own.iter().flat_map(|shape| match &shape.form {
         Form::Object(members) => members.as_slice(),
@@ -251,7 +251,7 @@ fn write_shape(schema: &Schema, shape: &Shape) -> String {
     text
 }
 
-/// The derives of a struct or union: as many as its members allow.
+/// Writes the derives of a struct or union: as many traits as its members allow.
 fn write_derives(schema: &Schema, shape: &Shape) -> String {
     let reached = schema.closure([shape.name.as_str()]);
     let members = |shape: &Shape| match &shape.form {
@@ -279,7 +279,7 @@ fn write_derives(schema: &Schema, shape: &Shape) -> String {
     format!("#[derive({})]\n", names.join(", "))
 }
 
-/// The kind of a value or of its elements, without null.
+/// Returns the kind of a value, without null; of a list, the kind of its elements.
 fn leaf_kind(kind: &Kind) -> &Kind {
     match kind {
         Kind::Nullable(inner) | Kind::List(inner, ..) => leaf_kind(inner),
@@ -322,8 +322,8 @@ pub(super) fn write_member(member: &Member) -> String {
     text
 }
 
-/// Writes how a required member is read where serde alone accepts more: an absent member that may
-/// be null, and any text.
+/// Writes the reader of a required member for which serde alone accepts too much: a nullable member
+/// that is absent, or any text in place of the only allowed text.
 fn write_required_reader(kind: &Kind) -> String {
     let reader = match kind {
         Kind::Nullable(_) => "Option::deserialize".to_owned(),

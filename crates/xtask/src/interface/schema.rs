@@ -33,7 +33,7 @@ pub(super) const FILES: [&str; 13] = [
 /// Draft of JSON Schema that the files are a subset of.
 const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
 
-/// Names of the shapes that pass unread.
+/// Names of the shapes whose values pass through unread.
 pub(super) const JSON_VALUE: &str = "JsonValue";
 pub(super) const JSON_OBJECT: &str = "JsonObject";
 
@@ -81,13 +81,14 @@ pub enum Form {
     Choice(Vec<String>),
     /// A value of one of these shapes.
     Union(Vec<String>),
-    /// Any value, or any object, that passes unread.
+    /// Any value, or any object, that passes through unread.
     Free(FreeJson),
-    /// A value of a package, in its own words; never on the wire.
+    /// A value that only exists in one package, with its type as TypeScript text; never sent to
+    /// the engine.
     Host(String),
 }
 
-/// The kinds of values that pass unread.
+/// The kinds of values that pass through unread.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum FreeJson {
     /// Any value.
@@ -107,7 +108,7 @@ pub struct Member {
     pub kind: Kind,
     /// Whether the member is required.
     pub is_required: bool,
-    /// What an absent member means, as JSON.
+    /// Value that an absent member has, as JSON; `None`: no default.
     pub default: Option<serde_json::Value>,
     /// Heading under which the member is listed.
     pub group: Option<String>,
@@ -126,24 +127,24 @@ pub enum Kind {
     Integer(i64, Option<u64>),
     /// Any number.
     Number,
-    /// A text with bounds of its bytes.
+    /// A text with the least and the most bytes; `None`: no bound.
     Text(Option<usize>, Option<usize>),
     /// A time in ISO 8601 with milliseconds.
     Time,
     /// One fixed text.
     Constant(String),
-    /// An array with bounds of its length.
+    /// An array with the least and the most elements; `None`: no bound.
     List(Box<Kind>, Option<usize>, Option<usize>),
     /// A value of the shape of this name.
     Ref(String),
     /// Null, or a value of the inner kind.
     Nullable(Box<Kind>),
-    /// A value of a package, in its own words.
+    /// A value that only exists in one package, with its type as TypeScript text.
     Host(String),
 }
 
 impl Kind {
-    /// The kind without null.
+    /// Returns the kind without null.
     #[must_use]
     pub fn present(&self) -> &Self {
         match self {
@@ -152,7 +153,7 @@ impl Kind {
         }
     }
 
-    /// The name of the shape that a value or its elements have; `None`: no shape.
+    /// Returns the name of the shape of a value, or of the elements of a list; `None`: no shape.
     #[must_use]
     pub fn shape_name(&self) -> Option<&str> {
         match self {
@@ -294,13 +295,14 @@ impl Schema {
         self.shapes.get(name).with_context(|| format!("there is no shape `{name}`"))
     }
 
-    /// The file of a shape.
+    /// Returns the file of a shape.
     #[must_use]
     pub fn file_of(&self, shape: &Shape) -> Option<&SchemaFile> {
         self.files.iter().find(|file| file.name == shape.file)
     }
 
-    /// Names of these shapes and of all shapes that they refer to, in the order of the files.
+    /// Returns the shapes `roots` and all shapes that they refer to, directly or not, in the order
+    /// of the files.
     #[must_use]
     pub fn closure<'a>(&'a self, roots: impl IntoIterator<Item = &'a str>) -> Vec<&'a Shape> {
         let mut found: Vec<&str> = Vec::new();
@@ -316,7 +318,7 @@ impl Schema {
         self.in_order().filter(|shape| found.contains(&shape.name.as_str())).collect()
     }
 
-    /// All shapes in the order of the files.
+    /// Returns all shapes in the order of the files.
     pub fn in_order(&self) -> impl Iterator<Item = &Shape> {
         let names = self.files.iter().flat_map(|file| &file.shapes);
         names.filter_map(|name| self.shapes.get(name))
@@ -332,7 +334,8 @@ impl Shape {
                 members.iter().filter_map(|member| member.kind.shape_name()).collect()
             }
             Form::Union(names) => names.iter().map(String::as_str).collect(),
-            // An object that passes unread holds any values, and a value may be such an object.
+            // Both free shapes refer to each other: an object holds any values, and a value may be
+            // an object.
             Form::Free(FreeJson::Object) => vec![JSON_VALUE],
             Form::Free(FreeJson::Value) => vec![JSON_OBJECT],
             Form::Choice(_) | Form::Host(_) => Vec::new(),
@@ -412,7 +415,7 @@ fn read_simple(name: &str, node: &Node) -> Result<Kind> {
 }
 
 impl<T> Ordered<T> {
-    /// The value of a key.
+    /// Returns the value of a key.
     #[must_use]
     pub(super) fn get(&self, key: &str) -> Option<&T> {
         self.entries.iter().find(|(name, _)| name == key).map(|(_, value)| value)

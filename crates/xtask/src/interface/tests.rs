@@ -1,4 +1,4 @@
-//! The description is read as it is meant, and a value that differs is found.
+//! Tests that the description is parsed correctly, and that a value with another shape is found.
 
 use serde_json::json;
 
@@ -87,7 +87,8 @@ fn null_is_kept_where_absence_means_something_else() {
     assert!(text.contains("size: Option<u32>,") && !text.contains("default"), "{text}");
 }
 
-/// Serde reads an absent `Option` as `None`, and any text as a `String`.
+/// Without its own readers, serde would accept an absent `Option` as `None`, and any text for a
+/// constant.
 #[test]
 fn a_required_member_is_read_with_the_values_that_it_may_have() {
     let mut member = Member {

@@ -71,7 +71,7 @@ impl<'a> Writer<'a> {
         Self { schema, respelled }
     }
 
-    /// A description with the names of members in this package's spelling.
+    /// Returns a description in which the names of members have this package's spelling.
     fn respell(&self, text: &str) -> String {
         let mut spelled = String::new();
         for (index, part) in text.split('`').enumerate() {

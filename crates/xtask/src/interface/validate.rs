@@ -18,7 +18,7 @@ impl Schema {
         findings
     }
 
-    /// Names of the shapes that a value and the values in it have.
+    /// Returns the names of the shapes of a value and of all values in it.
     #[must_use]
     pub fn list_shapes(&self, kind: &Kind, value: &Value) -> BTreeSet<String> {
         let mut names = BTreeSet::new();

@@ -95,7 +95,7 @@ fn write_list(schema: &Schema, name: &str, indent: &str) -> Result<String> {
     Ok(lines)
 }
 
-/// One line of a list: name, rule, description.
+/// Formats one line of a list: name, rule and description of a member.
 pub(super) fn describe_member(
     schema: &Schema,
     member: &Member,

@@ -6,11 +6,11 @@
 //! | equal run | lines of code that follow each other in two files of one language |
 //! | loose TypeScript type | the type `any` or `unknown` in a `.d.ts` file of the package |
 //! | loose Python type | the word `Any` in a public signature or field |
-//! | driving code | the files of [`DRIVING`]: instructions, and what a verb does beside one task |
+//! | driving code | the files of [`DRIVING`], which carry out the engine's instructions |
 //!
-//! Driving code has no store, no model, no declared shape and no public signature: options, reports
+//! Driving code excludes stores, models, declared shapes and public signatures. Options, reports
 //! and instructions are types of the interface, as in `types.d.ts` of Node and `results.py` of
-//! Python; the signatures of verbs are in `verbs.rs` of Rust and `verbs/` of Python.
+//! Python. The signatures of verbs are in `verbs.rs` of Rust and `verbs/` of Python.
 //!
 //! A Python name is public if the name and its class start without `_`, and its file defines an
 //! exported name or is in `verbs/`.
@@ -167,7 +167,7 @@ pub fn equal_runs(files: &[CodeLines], most: usize) -> Vec<EqualRun> {
     for starts in places.values() {
         for (index, &a) in starts.iter().enumerate() {
             for &b in starts.iter().skip(index + 1).filter(|b| b.0 != a.0) {
-                // Only the start of a run: the lines before differ.
+                // Skip pairs inside a longer run: a run starts where the lines before differ.
                 let before = a.1.checked_sub(1).zip(b.1.checked_sub(1));
                 if before.is_some_and(|(in_a, in_b)| equal((a.0, in_a), (b.0, in_b))) {
                     continue;

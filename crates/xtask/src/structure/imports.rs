@@ -19,7 +19,7 @@ use syn::{Item, UseTree, visit::Visit};
 
 use super::source::SourceFile;
 
-/// Most re-exports to follow for a name.
+/// Largest number of re-exports to follow for a name.
 const STEPS_MAX: usize = 12;
 
 /// A path below a crate: the name of the crate, then modules.

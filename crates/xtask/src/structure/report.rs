@@ -13,10 +13,10 @@ use super::{
     source::SourceFile,
 };
 
-/// Most parameters of a function.
+/// Largest number of parameters of a function.
 pub const PARAMETERS_MAX: usize = 5;
 
-/// Most equal lines of code of two host files.
+/// Largest number of consecutive equal lines of code that two host files may share.
 pub const EQUAL_LINES_MAX: usize = 30;
 
 /// Options of a report.

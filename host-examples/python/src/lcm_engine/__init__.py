@@ -1,7 +1,7 @@
 """Lossless context management for language-model conversations: the Python host of `lcm.wasm`.
 
-`open` gives plain calls, `open_async` the same for asyncio. Both need no model when `complete` is
-left out. Stores are in `lcm_engine.stores`.
+`open` is for blocking programs, `open_async` for asyncio; both have the same calls. Without
+`complete` no model is needed. Stores are in `lcm_engine.stores`.
 """
 
 from . import results

@@ -256,7 +256,7 @@ class AsyncLcm(Verbs, Awaited):
         try:
             return await asyncio.gather(*tasks)
         finally:
-            # After a failure or a cancellation nobody needs the other answers.
+            # After a failure or a cancellation the other answers are not needed.
             for task in tasks:
                 task.cancel()
 
@@ -323,7 +323,7 @@ class AsyncLcm(Verbs, Awaited):
 
 @contextmanager
 def _around(name: Hashable) -> Iterator[None]:
-    """Marks `name` as under way for the code inside and for the calls of the code."""
+    """Marks `name` as running, for the code in the `with` block and for everything it calls."""
     token = _AROUND.set(_AROUND.get() | {name})
     try:
         yield

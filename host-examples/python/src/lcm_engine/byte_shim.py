@@ -1,12 +1,13 @@
 """Moves byte lists in bulk and keeps reflected types, several times faster than the plain path.
 
-`wasmtime.component` converts a byte list one byte at a time and asks the library for every type
-again at every call. The classes here are subclasses of its types that keep the answers, and one for
-byte lists. They use private names of the library; `available` says whether this version has the
-names. Without the names the plain path does the same work, only slower.
+`wasmtime.component` converts a byte list one byte at a time, and looks up every type again at every
+call. The classes here are subclasses of its types: they cache the types, and one moves byte lists
+in bulk. They use private names of the library; `available` tells whether the installed version has
+the names. Without the names the plain path does the same work, only slower.
 
-The library collects the classes of a variant's case in one set of all threads, so that a value is
-refused where two threads convert at a time (wasmtime-py 50.0.1). Each thread gets a set here.
+The library collects the classes of a variant's case in one set for all threads, so a valid value
+can be refused when two threads convert at the same time (wasmtime-py 50.0.1). Here each thread gets
+its own set.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ except (ImportError, AttributeError):  # pragma: no cover - another version of t
 
 
 class _ClassesOfThread(threading.local):
-    """The classes of the case that a thread compares with a value."""
+    """The classes of a variant's case, in a separate set for each thread."""
 
     def __init__(self) -> None:
         self._classes: set[type] = set()
@@ -143,7 +144,7 @@ def _remembered(cls: Any, **answers: Any) -> Any:
 
 
 def remember(ty: Any) -> Any:
-    """Returns a copy of a type that keeps its reflected properties."""
+    """Returns a copy of a type that caches its reflected properties."""
     if isinstance(ty, types.ListType):
         element = ty.element
         if isinstance(element, types.U8):
@@ -167,7 +168,7 @@ def remember(ty: Any) -> Any:
 
 
 class Signature:
-    """The kept parameter and result types of a function."""
+    """The cached parameter and result types of a function."""
 
     def __init__(self, func_type: Any) -> None:
         self.params = [(name, remember(ty)) for name, ty in func_type.params]
@@ -176,7 +177,7 @@ class Signature:
 
 
 def remembered_func(func: Any, signature: Signature) -> Any:
-    """Returns an exported function that converts with these types."""
+    """Returns an exported function that converts values with cached types."""
     fast = _RememberedFunc.__new__(_RememberedFunc)
     fast._func = func._func
     fast.signature = signature
@@ -201,8 +202,8 @@ if available:
 
     @ffi.wasmtime_component_func_callback_t
     def _call_import(index, context, ty_raw, args, nargs, results, nresults):  # type: ignore
-        # The library reads the result as the address of an error, or as none. An exception that
-        # left this function would give it a wrong address, and end the process.
+        # The library reads the result of this function as the address of an error, or None. If
+        # an exception left the function, the address would be wrong and the process would end.
         store = StoreContext(context)
         try:
             entry = _imports[index]
@@ -228,7 +229,7 @@ if available:
 
 
 def add_import(linker_instance: Any, name: str, function: Callable[..., Any]) -> None:
-    """Defines an import whose values are converted with kept types."""
+    """Defines an import whose values are converted with cached types."""
     index = next(_indexes)
     _imports[index] = _Import(function)
     raw = name.encode()

@@ -1,7 +1,7 @@
 """Compaction at once, later, or after the append of a turn.
 
-In: what a caller wants, and how its models are asked. Out: one result for all passes. The engine
-decides which task is due, what an answer is worth, and when a task is tried again.
+In: a compaction that a caller requests, and how to ask its models. Out: one result for all passes.
+The engine decides which task is due, whether an answer is good enough, and when to try again.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def compact(work: Work, turn: bool | None = None) -> Flow[results.CompactReport]
     """Compacts until nothing is due or the engine stops; returns one report for all passes.
 
     `turn`: the compaction belongs to a turn. Raises `completion-failed` when the model refuses its
-    key or the content; `failure` of the exception is that of the model.
+    key or the content; `failure` of the exception is the failure of the model.
     """
     return (yield from _compacted(work, work.task("compact", turn=turn)))
 
@@ -91,7 +91,7 @@ def _compacted(work: Work, task: Fields) -> Flow[results.CompactReport]:
 
 
 def maintain(work: Work) -> Flow[results.MaintainReport]:
-    """Does deferred compaction when the engine says that it is time to compact."""
+    """Does deferred compaction if the engine decides that it is due."""
     flow = drive(work.task("maintain"), work.now, asking=work.asking)
     outcome = yield Alone(work.conversation, flow)
     result: Fields = outcome.result

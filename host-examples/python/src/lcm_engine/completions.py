@@ -2,9 +2,8 @@
 
 In: a completion request and what a callback returned or raised. Out: the answer in the form of the
 engine. `auth`, `policy` and `context-too-long` are final; after `rate-limited`, `timeout`,
-`unavailable` and `other` the model is asked again after a pause. The engine judges answers. A
-callback that returns something else than an answer is a mistake of the program, and no model is
-asked again.
+`unavailable` and `other` the model is asked again after a pause. The engine judges answers. If a
+callback returns a value that is no answer, the program has a mistake, and no model is asked again.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ SDK_ANSWERS = (
     ("stop_reason", "an Anthropic message", "the texts of answer.content, joined"),
     ("content", "a message", "its text"),
 )
-"""Members by which answers of SDKs are known, and where such an answer has its text."""
+"""Members that identify answers of SDKs, and the path of the text in such an answer."""
 TOKENS_MAX = 2**32 - 1
 
 
@@ -58,7 +57,7 @@ def _whole(given: object, most: int) -> int | None:
 
 
 def _describe(value: object) -> str:
-    """Returns what a value is, for an error text."""
+    """Returns a short description of a value, for an error text."""
     if value is None:
         return "None"
     if isinstance(value, (bool, int, float)):
@@ -83,18 +82,19 @@ class Answered(TypedDict, total=False):
     """The answer to a completion request: one of `done` and `failed`."""
 
     done: Completion
-    """What the model wrote."""
+    """The text that the model wrote, with its counts."""
     failed: CompletionFailure
-    """How the model failed."""
+    """The failure of the model."""
 
 
 def answered(answer: object, request: CompletionRequest) -> Answered:
     """Returns what a callback answered to a request, as `done`.
 
-    A callback returns its text, or a mapping with `text` (None as SDKs have after a refusal: blank)
-    and optionally `finish` (`stop, length, refusal`), `model` (absent: that of the request, else
-    `default`), `input_tokens` and `output_tokens` (0: unknown). An invalid value of the last three
-    counts as absent, because the text is paid for. `invalid-input`: it returned something else.
+    A callback returns its text, or a mapping with `text` (None, as SDKs have after a refusal, is
+    blank) and optionally `finish` (`stop, length, refusal`), `model` (absent: the model of the
+    request, else `default`), `input_tokens` and `output_tokens` (0: unknown). An invalid value of
+    the last three counts as absent, because the text is paid for. Any other value is an
+    `invalid-input` error.
     """
     if isinstance(answer, str):
         answer = {"text": answer}
@@ -121,7 +121,7 @@ def _mistake(message: str) -> LcmError:
 
 
 def failed(error: Exception, request: CompletionRequest) -> Answered:
-    """Returns what a callback raised, as `failed`; a refusal is an answer."""
+    """Returns an exception of a callback as `failed`; a refusal becomes an answer."""
     code, pause = read_raised(error)
     if code == "refusal":
         return answered({"text": "", "finish": "refusal"}, request)

@@ -31,11 +31,11 @@ class Program:
     engine: wasmtime.Engine
     component: Component
     sha256: str
-    """Of the wasm bytes, 64 hex digits."""
+    """SHA-256 of the wasm bytes, 64 hex digits."""
     interfaces: dict[str, str] = field(default_factory=dict)
     """Full name of each exported interface by its short name, `ingest` for example."""
     version: str = ""
-    """The end of the names of its interfaces: `@` and the version of the package, or empty."""
+    """Suffix of the interface names: `@` and the version of the package, or empty."""
     signatures: dict[str, Any] = field(default_factory=dict)
     """Types of functions, filled by `Instance` on first use."""
 
@@ -57,7 +57,7 @@ def default_wasm() -> Path:
 def cache_folder() -> Path:
     """Returns the folder of compiled components: `LCM_CACHE_DIR`, else the user's cache folder.
 
-    The files are machine code that is run as it is, so the folder must belong to the user alone.
+    The files are machine code that is run unchecked, so only the user may be able to write them.
     """
     named = os.environ.get("LCM_CACHE_DIR")
     if named:

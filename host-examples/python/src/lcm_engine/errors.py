@@ -17,8 +17,8 @@ class LcmError(Exception):
     `code` is one of `invalid-input, not-found, exists, limit-exceeded, unsupported, denied,
     conflict, store-unavailable, would-block, completion-failed, corrupt`, or `trap` when the
     component itself broke off (a bug; the next call gets a new instance).
-    `failure` is that of the model behind `completion-failed`, with its code and message; None:
-    another error.
+    `failure` is the failure of the model behind `completion-failed`, with its code and message;
+    None: the error has another cause.
     """
 
     def __init__(self, code: str, message: str, failure: ModelFailure | None = None) -> None:

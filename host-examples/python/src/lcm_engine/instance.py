@@ -1,7 +1,7 @@
 """One instance of the component: calls by name with plain values, errors as exceptions.
 
-An instance is only a cache. It is made when it is first called, configured, and dropped after a
-trap, a fault of its store or on request; the next call gets a new one. Nothing is repeated here.
+An instance is only a cache. The first call creates and configures it. A trap, a fault of its store
+or `drop` discards it, and the next call gets a new instance. This module repeats no call.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .interrupts import Interrupts
 from .ports import NoStore, Port
 
 MEMORY_BYTES_MAX = 512 * 1024 * 1024
-"""Most memory of an instance, in bytes: several times the largest message."""
+"""Largest memory of an instance, in bytes: several times the largest message."""
 
 Model = Callable[[dict[str, Any]], dict[str, Any]]
 """Answers a completion request with `{"done": {...}}` or `{"failed": {...}}`."""
@@ -54,7 +54,7 @@ class Instance:
         memory_bytes_max: int = MEMORY_BYTES_MAX,
         bulk_bytes: bool | None = None,
     ) -> None:
-        """`config_json` is given to every new instance; `bulk_bytes` None: when available."""
+        """`config_json` configures every new instance; `bulk_bytes` None: use if available."""
         if bulk_bytes is None and not byte_shim.available:
             warnings.warn("this wasmtime moves bytes one by one: calls are slow", stacklevel=2)
         self.bulk_bytes = byte_shim.available if bulk_bytes is None else bulk_bytes
@@ -67,7 +67,7 @@ class Instance:
         self._port: Port = NoStore()
         self._interrupts = Interrupts()
         self._broken_off: BaseException | None = None
-        """The exception that broke off the call under way inside an import."""
+        """The exception, raised inside an import, that broke off the running call; None: none."""
         self._store: wasmtime.Store | None = None
         self._instance: Any = None
         self._functions: dict[str, Any] = {}
@@ -216,7 +216,8 @@ class Instance:
 
         Raises the error of the engine, the fault of the port, or `trap`. An exception that broke
         the call off is raised unchanged: an exception of a signal handler, or one of a store or a
-        model that is no `Exception`. `answered` of the port is the error of the call itself.
+        model that is no `Exception`. An error of the engine, of the port or of this module is also
+        set as `answered` of the port.
         """
         outer = self._interrupts
         with Interrupts() as self._interrupts:

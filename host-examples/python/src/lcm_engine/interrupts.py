@@ -18,7 +18,7 @@ ROOM_FRAMES = 100
 room to begin would also end the process."""
 
 _LEFT_ALONE = ("SIGCHLD", "SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP", "SIGABRT")
-"""Signals that are ignored here, or that report faults in machine code to the runtime."""
+"""Signals whose handlers stay untouched: `SIGCHLD`, and faults that the wasm runtime handles."""
 
 _NUMBERS: list[int] = sorted(
     number
@@ -35,7 +35,7 @@ class Interrupts:
         """The handlers of the caller by number of the signal."""
         self._waiting: list[tuple[int, FrameType | None]] = []
         self._let_through = False
-        """Whether the caller's code runs, in which an exception can be caught."""
+        """Whether code of the caller runs, so that an exception of a handler can be caught."""
         self._is_over = False
         self.raised: BaseException | None = None
         """The exception that a handler raised in the caller's code."""

@@ -58,7 +58,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _compaction(place: str, conversation: str) -> Turn:
-    """Returns the lock that one compaction of a conversation holds at a time."""
+    """Returns the lock that every compaction of a conversation holds while it runs."""
     with _COMPACTIONS_LOCK:
         turn = _COMPACTIONS.get((place, conversation))
         if turn is None:
@@ -85,13 +85,13 @@ def open(
 
     - `store`: path of a `*.lcm.db` file, made when absent; `memory:`; or any `Store`. None: the
       `database_path` of the configuration, else `memory:`.
-    - `complete`: asks a model (`completions.answered` says what it may return, `CompletionFailed`
-      how it fails); a list is a fallback chain, a dict has either by purpose, with `default` for
-      the rest. None: summaries are made without a model, deterministically.
-    - `config`: the configuration object, whose keys go before `LCM_*` variables of `environment`
-      (None: of the process). A key without effect is a warning.
-    - `clock`: the time of every call that names none.
-    - `retries`: how often a model is asked again after a failure that may pass.
+    - `complete`: a function that asks a model (`completions.answered` lists its return values; it
+      may raise `CompletionFailed`). A list is a fallback chain. A dict maps purposes to functions
+      or lists, with `default` for the rest. None: the engine makes summaries without a model.
+    - `config`: the configuration object; its keys override `LCM_*` variables of `environment`
+      (None: the environment of the process). A key without effect is a warning.
+    - `clock`: returns the time of a call without `now`, in milliseconds since the Unix epoch.
+    - `retries`: how often a model is asked again after a temporary failure.
     - `memory_bytes_max`: most bytes of the memory of an instance.
     - `timeout_ms`: longest time for one answer; None: as configured, else a minute. A `complete`
       with a parameter `timeout` gets the time in seconds, for its HTTP client.
@@ -160,7 +160,7 @@ class Lcm(Verbs, Blocking):
     ) -> Conversation:
         """Returns the handle of a conversation, which need not exist: the verbs without its id.
 
-        `budget`, `dialect` and `model` are for calls that name none.
+        `budget`, `dialect` and `model` apply to calls that leave them out.
 
         ```python
         chat = lcm.conversation("chat-1", budget=8_000, dialect="openai-chat")

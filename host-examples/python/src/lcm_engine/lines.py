@@ -1,7 +1,7 @@
-"""Lines of asyncio calls: calls of one conversation run in the order in which they were made.
+"""Queues of asyncio calls: calls of one conversation run in the order in which they were made.
 
-A call keeps its place between its engine calls, so that no other call comes in between. While the
-call waits for a model, the place is free.
+A call holds the queue from its first engine call to its last, so that no other call runs between
+them. While the call waits for a model, it releases the queue.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Locks:
 
 
 class Lines:
-    """The lines of all conversations of a store."""
+    """The queues of all conversations of a store."""
 
     def __init__(self) -> None:
         self._locks = Locks()
@@ -44,7 +44,7 @@ class Lines:
 
     @contextmanager
     def call(self) -> Iterator[None]:
-        """Counts a call as under way; raises when the store is closed."""
+        """Counts a call as running in the `with` block; raises if the store is closed."""
         if self._is_closed:
             raise closed()
         self._calls += 1
@@ -57,26 +57,26 @@ class Lines:
                 self._is_idle.set()
 
     def place(self, conversation: str | None) -> Place:
-        """Returns the place of a call; without a conversation the call waits for no other."""
+        """Returns the place of a call in the queue; without a conversation it need not wait."""
         return Place(None if conversation is None else self._locks.of(conversation))
 
     async def close(self) -> None:
         """Refuses later calls and waits for earlier calls."""
-        await asyncio.sleep(0)  # Calls of tasks that were made before have begun then.
+        await asyncio.sleep(0)  # Lets tasks that were created before begin their calls.
         self._is_closed = True
         if self._calls:
             await self._is_idle.wait()
 
 
 class Place:
-    """The place of one call."""
+    """The place of one call in the queue of its conversation."""
 
     def __init__(self, lock: asyncio.Lock | None) -> None:
         self._lock = lock
         self._is_taken = False
 
     async def take(self) -> None:
-        """Waits for the calls before; does nothing when the place is taken already."""
+        """Waits for the calls before; does nothing if this call already holds the queue."""
         if self._lock is not None and not self._is_taken:
             await self._lock.acquire()
             self._is_taken = True

@@ -1,4 +1,4 @@
-"""What a callback of a model raised, as a failure of the engine.
+"""Converts an exception of a model callback to a failure of the engine.
 
 In: any exception, such as one of an SDK, read defensively and by its names, so that no SDK is
 imported. Out: a failure code or `refusal`, and the pause that the provider asked for.
@@ -21,9 +21,9 @@ from .failure_table import code_of_code, code_of_name, code_of_status, code_of_w
 
 CODES = ("auth", "policy", "rate-limited", "timeout", "context-too-long", "unavailable", "other")
 SURE_NAMES = ("timeout", "context-too-long", "policy", "refusal")
-"""Codes of names that say more than the answer of a provider."""
+"""Codes that decide before the answer of a provider if the name of an exception has them."""
 CHAIN_MAX = 16
-"""Most exceptions of a chain of causes."""
+"""Largest number of exceptions to read of a chain of causes."""
 DEPTH_MAX = 5
 """Deepest member of a body that is read."""
 JSON_LENGTH_MAX = 1 << 16
@@ -41,7 +41,7 @@ _STATED = ("status", "statusCode", "status_code", "code")
 
 @dataclass
 class _Facts:
-    """What one exception says about the answer of a provider."""
+    """Evidence of one exception about the answer of a provider."""
 
     codes: list[str] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
@@ -79,7 +79,7 @@ def _chain(raised: BaseException) -> list[BaseException]:
 
 
 def _status(value: object) -> int:
-    """Returns a number or the digits of one as a status of an answer; 0: it is none."""
+    """Returns the HTTP status in a number or in a text of three digits; 0: no status."""
     if isinstance(value, str) and re.fullmatch(r"[0-9]{3}", value):
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool):
@@ -154,7 +154,7 @@ def _facts(error: BaseException) -> _Facts:
 
 
 def _code_of_answer(facts: _Facts) -> str | None:
-    """Returns the code that an answer of a provider decides; None: it decides nothing."""
+    """Returns the code that follows from an answer of a provider; None: no code follows."""
     failing = next((one for one in (facts.status, facts.body_status) if one >= 400), None)
     status = failing or (200 if 0 < facts.status < 300 else facts.status)
     is_answer = status >= 400 or facts.has_body
@@ -174,7 +174,7 @@ def _code_of_answer(facts: _Facts) -> str | None:
 
 
 def _code(error: BaseException) -> str | None:
-    """Returns the code that one exception decides by itself; None: it decides nothing."""
+    """Returns the code that follows from one exception of a chain; None: no code follows."""
     own = _get(error, "code")
     if isinstance(own, str) and own in CODES:
         return own
@@ -186,7 +186,7 @@ def _code(error: BaseException) -> str | None:
 
 
 def _code_of_texts(chain: list[BaseException]) -> str:
-    """Returns the code of a chain in which no exception decides by itself."""
+    """Returns the code from the texts of a chain, for a chain without an exception with a code."""
     text = "\n".join(map(_message, chain))
     if found := _STATUS_IN_TEXT.search(text):
         worded = code_of_words(text) if found[1] in ("400", "422") else None
@@ -212,7 +212,7 @@ def _entries(headers: object) -> list[tuple[str, str]]:
 
 
 def _time(text: str) -> float | None:
-    """Returns a date of HTTP in seconds since the epoch; None: it is none."""
+    """Returns the time of an HTTP date in seconds since the epoch; None: the text is no date."""
     try:
         return parsedate_to_datetime(text).timestamp()
     except (ValueError, TypeError, OverflowError):

@@ -53,7 +53,8 @@ Callback = Callable[[CompletionRequest], Answer | Awaitable[Answer]] | TimedCall
 """Answers a request; a coroutine function serves `open_async` alone."""
 
 Complete = Callback | Sequence[Callback] | Mapping[str, Callback | Sequence[Callback]]
-"""One callback, several as a fallback chain, or these by purpose with `default` for the rest."""
+"""One callback, a fallback chain of callbacks, or a mapping from purposes (and `default`) to
+either."""
 
 
 @dataclass(frozen=True)
@@ -89,15 +90,15 @@ class Asking:
 
     models: Models
     asks: int = 1
-    """Most requests to a failing model, the first included."""
+    """Largest number of requests to a failing model, including the first."""
     together: bool = False
     """Whether the models answer the requests of one plan at the same time."""
     timeout_seconds: float = TIMEOUT_MS / 1000
     """Time limit of one answer, in seconds."""
     has_timeout: bool = False
-    """Whether the caller of `open` gave the time limit, which goes before the configuration."""
+    """Whether the caller of `open` gave the time limit, which overrides the configuration."""
     fallback_models: tuple[str, ...] = ()
-    """Models that requests ask for after their own, as configured."""
+    """Configured names of models, requested one by one after the model of the request itself."""
     conversation: str = ""
     """Id of the conversation of the requests, for events."""
 
@@ -110,12 +111,12 @@ class Asking:
         return replace(self.with_(retries, timeout_ms), has_timeout=timeout_ms is not None)
 
     def follow(self, host: HostSettings) -> Asking:
-        """Returns a copy that follows the settings of a configuration."""
+        """Returns a copy with the settings of a configuration."""
         asking = replace(self, fallback_models=tuple(host["fallback_models"]))
         return asking if self.has_timeout else asking.with_(None, host["timeout_ms"] or TIMEOUT_MS)
 
     def requests_of(self, request: CompletionRequest) -> list[CompletionRequest]:
-        """Returns a request, and the same for each fallback model."""
+        """Returns a request, and a copy of the request for each fallback model."""
         others = [{**request, "model": model} for model in self.fallback_models]
         return [request, *cast(list[CompletionRequest], others)]
 
@@ -132,7 +133,7 @@ def _takes_timeout(callback: Callback) -> bool:
     try:
         parameter = inspect.signature(callback).parameters.get("timeout")
     except (TypeError, ValueError):
-        return False  # Built-in, or of a kind that does not tell.
+        return False  # A built-in, or another callable without a signature.
     return parameter is not None and parameter.kind is not parameter.POSITIONAL_ONLY
 
 

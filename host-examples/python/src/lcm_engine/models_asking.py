@@ -1,4 +1,4 @@
-"""Asks the models of a caller: within a time limit, again after failures, then the next model."""
+"""Asks the models of a caller, with a time limit, retries after failures, and fallback models."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def ask(
     """Returns the first answer within `limit_ms`, else the last failure, and the count of tries.
 
     After an answer that the engine judges as blank or cut off, the next model is asked. The first
-    such answer is returned if no later model answers better, for whatever reason.
+    such answer is returned if no later model gives a good answer.
     """
     models = asking.models.of(request["purpose"])
     if not models:

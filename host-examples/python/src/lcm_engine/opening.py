@@ -109,7 +109,7 @@ def _resolved(
 
 
 def check_named_models(settings: Settings, asking: Asking) -> None:
-    """Raises when the configuration names a model that no callback could ask."""
+    """Raises when the configuration names a model and the caller gave no callback to ask it."""
     for key, purposes in NAMED:
         model = cast(str | None, settings.host[key])  # type: ignore[literal-required]
         if model is not None and not all(asking.models.of(purpose) for purpose in purposes):
@@ -118,11 +118,11 @@ def check_named_models(settings: Settings, asking: Asking) -> None:
 
 
 def default_store(settings: Settings) -> str:
-    """Returns the store of the configuration, else one in memory."""
+    """Returns the path of the store in the configuration, else `memory:`."""
     return settings.host["database_path"] or MEMORY
 
 
 def warn_of_unused_path(settings: Settings) -> None:
-    """Warns when the configuration names a store beside that of the caller."""
+    """Warns when the configuration names a store although the caller gave another."""
     if settings.host["database_path"] is not None:
         warnings.warn("config: `database_path`: not used, `open` has a `store`", stacklevel=3)

@@ -38,9 +38,9 @@ LISTS = ("file_ids", "summary_ids", "conversations")
 
 
 def named(document: Mapping[str, object] | None, **members: object) -> Fields:
-    """Returns a document of options with the members that were given by name.
+    """Returns a dict of options, with the members that were given by name.
 
-    A list may be any iterable but a text, whose items are characters.
+    A list may be any iterable except a text, whose items would be characters.
     """
     if document is not None and not isinstance(document, Mapping):
         given = type(document).__name__
@@ -162,8 +162,8 @@ def expand(
 ) -> Flow[ExpandResult]:
     """Returns the sources of a summary: one page with `tokens_max`, else all pages.
 
-    Pages read on a grant are paid for. When a later page fails, the pages before are returned, and
-    `cursor` leads to the page that failed.
+    With a grant, reading spends tokens. So when a later page fails, the pages before are returned,
+    and `cursor` leads to the page that failed.
     """
     read = expanded(conversation, id, options, grant, now)
     page = yield from read(None)

@@ -1,8 +1,8 @@
 """Ports: the store imports of an instance during one exported call.
 
-In: a store and the calls of the guest. Out: plain answers, or the error the guest is told. A port
-lives for one exported call and remembers what its caller must know afterwards: a fault that makes
-the instance unusable, reads that have to be fetched, a commit that has to be performed.
+In: a store and the calls of the guest. Out: plain answers, or an error for the guest. A port exists
+for one exported call. Afterwards its caller reads from it: a fault that makes the instance
+unusable, reads that have to be fetched, a commit that has to be performed.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ Scan = tuple[str, str, bool, int, int]
 
 
 class Port(Protocol):
-    """The store as the guest sees it during one call."""
+    """The store that the guest uses during one call."""
 
     fault: LcmError | None
     """The error to raise after the call; the instance is dropped. None: no fault."""
     caught: BaseException | None
     """The last exception of the store."""
     answered: LcmError | None
-    """The error of the call itself; any other exception came from a signal handler."""
+    """The error of the call itself; an exception that is another object is of a signal handler."""
 
     def get_many(self, keys: list[str]) -> list[bytes | None]:
         """As `Store.get_many`."""
@@ -81,7 +81,7 @@ class DirectPort:
             self.caught = error
             if isinstance(error, LcmError):
                 raise
-            # An exception must not run through the guest without unwinding it.
+            # An exception must not pass through the frames of the guest, which are not unwound.
             self.fault = LcmError("store-unavailable", f"the store raised {error!r}")
             self.fault.__cause__ = error
             raise self.fault from error

@@ -1,7 +1,7 @@
 """Forks: an open store belongs to the process that opened it.
 
-The locks and threads of an open store do not work in a process that was forked from the one that
-opened the store: a call would wait for ever. So every call is refused there.
+The locks and threads of an open store do not work in a forked process: a call would wait forever.
+So a forked process refuses every call.
 """
 
 from __future__ import annotations

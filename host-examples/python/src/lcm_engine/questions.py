@@ -1,7 +1,7 @@
 """Questions and tool calls that need completions.
 
-In: what a caller wants, and how its models are asked. Out: the answer, and how the model failed.
-The engine decides what to read, what to ask a model, and what an answer is worth.
+In: a question or a tool call, and how to ask the models. Out: the answer, and the model's failure.
+The engine decides what to read, what to ask a model, and whether an answer is good enough.
 """
 
 from __future__ import annotations
@@ -91,10 +91,11 @@ def _completed(
     resume: Callable[[str, list[Answered]], Flow[Fields]],
     asking: Asking,
 ) -> Flow[tuple[Fields, ModelFailure | None]]:
-    """Continues from a step until no completion is needed.
+    """Completes the requests of each step until a step needs no completion.
 
-    Returns the last step, and the last failure of a model that was asked for this step. After a
-    stop or an error the engine gets failed answers: without answers the question would stay open.
+    Returns the last step, and the last failure of a model that was asked for this step. After an
+    interrupt or an error the engine gets failed answers, because without answers the question
+    would stay open.
     """
     failure: ModelFailure | None = None
     answers: list[Answered]

@@ -1,7 +1,7 @@
-"""The refusal of a model behind an error or a result of a task.
+"""The refusal of a model that ended a task.
 
-In: what the engine reports of a task, and the answers that the host gave. Out: the same with the
-model's own code and message: the engine reports `completion-failed`.
+In: the error or result that the engine reports for a task, and the answers that the host gave.
+Out: the same with the model's own code and message; the engine reports only `completion-failed`.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ def _refusal(error: Fields, answers: Mapping[int, Answered]) -> ModelFailure | N
 
 
 def task_error(error: Fields, answers: Mapping[int, Answered]) -> LcmError:
-    """Returns the error of a task; its `failure` is that of the model that refused."""
+    """Returns the error of a task; its `failure` is the failure of the refusing model, if any."""
     return LcmError(error["code"], error["message"], _refusal(error, answers))
 
 
 def task_result(result: Fields, answers: Mapping[int, Answered]) -> Fields:
-    """Returns the result of a task; its `failure` is that of the model that refused."""
+    """Returns the result of a task; its `failure` is the failure of the refusing model, if any."""
     failure = result.get("failure")
     return result | {"failure": _refusal(failure, answers) or failure} if failure else result

@@ -1,7 +1,7 @@
-"""Sessions: calls of an instance in turn, repeated on conflict, over either kind of store.
+"""Sessions: run calls of an instance one by one, and repeat a call after a conflict.
 
-In: calls by name with plain values. Out: their results. A session returns a result after its commit
-succeeded. The flows choose the calls.
+In: calls by name with plain values, over a blocking or an asynchronous store. Out: their results. A
+session returns a result after the commit of the call succeeded. The flows choose the calls.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ Repeated = Callable[[str, dict[str, Any], int], None]
 and the number of the repetition, from 1."""
 
 CONFLICTS_MAX = 256
-"""Most repetitions of a call after conflicts; at each conflict another writer succeeded."""
+"""Largest number of repeats after conflicts; at each conflict another writer succeeded."""
 
 ROUNDS_MAX = 2_000
-"""Most rounds of reads of one call; more are a fault."""
+"""Largest number of rounds of reads of one call; more are a fault."""
 
 LANES = 8
 """Instances over an asynchronous store: conversations of different lanes do not wait for each
@@ -51,18 +51,18 @@ def _pauses(conflicts_max: int) -> Iterator[float]:
 
 
 class Turn:
-    """A lock of one thread at a time that refuses a nested call of the thread."""
+    """A lock for one thread at a time. A nested call of the same thread is refused."""
 
     def __init__(self, refusal: str) -> None:
         self._refusal = refusal
-        # `with` takes and releases this lock without Python code of ours, in which an interrupt
-        # could leave the lock taken.
+        # `with` takes and releases an `RLock` in C code. In Python code an interrupt could leave
+        # the lock taken.
         self._lock = threading.RLock()
         self._is_taken = False
         self._at_end: list[Callable[[], None]] = []
 
     def take(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Calls a function after the threads that wait before."""
+        """Calls a function while this thread has the turn; waits for other threads."""
         with self._lock:
             if self._is_taken:
                 raise LcmError("conflict", self._refusal)
@@ -75,7 +75,7 @@ class Turn:
                     self._at_end.pop()()
 
     def take_or_follow(self, function: Callable[[], None]) -> None:
-        """Calls a function in a turn, or at the end of the turn of this thread."""
+        """Calls a function in a new turn, or if this thread has the turn, at the end of it."""
         with self._lock:
             if self._is_taken:
                 self._at_end.append(function)
@@ -141,7 +141,7 @@ class Session:
             time.sleep(pause)
 
     def close(self) -> None:
-        """Waits for the engine call under way and closes the store; later ones are refused.
+        """Waits for the running engine call and closes the store; later calls are refused.
 
         Inside an engine call, as in a signal handler, the store is closed after the call.
         """
@@ -166,7 +166,7 @@ def on_loop(repeated: Repeated) -> Repeated:
     loop = asyncio.get_running_loop()
 
     def tell(name: str, arguments: dict[str, Any], attempt: int) -> None:
-        # A closed loop runs no listener.
+        # If the event loop is closed, no listener can be called.
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(repeated, name, arguments, attempt)
 
@@ -200,7 +200,7 @@ class ThreadSession:
         self._session.restart(config_json)
 
     async def close(self) -> None:
-        """Waits for the call under way, closes the store and ends the thread."""
+        """Waits for the running call, closes the store and ends the thread."""
         closing = asyncio.wrap_future(self._thread.submit(self._session.close))
         self._thread.shutdown(wait=False)
         await asyncio.shield(closing)

@@ -1,8 +1,8 @@
-"""The configuration of an instance, and what of it this package follows.
+"""The configuration of an instance, and the settings in it that this package applies itself.
 
 In: the caller's object and the environment. Out: the engine's configuration as JSON text, the
 settings of the host, and lines for the caller. The engine knows the keys, reads the texts of
-variables and says what goes before what.
+variables and decides which source wins.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ NAMED = (("summary_model", ("leaf", "condensed")), ("expansion_model", ("ask",))
 
 
 class HostSettings(TypedDict):
-    """Settings that a host follows; None: not given."""
+    """Settings that the host applies itself; None: not configured."""
 
     database_path: str | None
     """Path of the store, if the caller names none."""
     expansion_model: str | None
-    """Model that questions ask for."""
+    """Model that answers questions."""
     fallback_models: list[str]
-    """Models that are asked after that of a request."""
+    """Models that are asked, in order, after the model of a request failed."""
     summary_model: str | None
-    """Model that summaries ask for."""
+    """Model that writes summaries."""
     timeout_ms: int | None
     """Longest time for one answer of a model."""
     timezone: str | None
@@ -46,19 +46,19 @@ class ResolvedConfiguration(TypedDict):
     config: Configuration
     """The configuration of the engine."""
     host: HostSettings
-    """What a host follows."""
+    """The settings that the host applies itself."""
     report: ConfigurationReport
     """The treatment of each key."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """A configuration of an object and of variables."""
+    """A resolved configuration, from an object and variables."""
 
     config_json: str | None
     """The configuration of every instance; None: there is none."""
     host: HostSettings
-    """What this package follows."""
+    """The settings that this package applies itself."""
     report: ConfigurationReport | None
     """The treatment of each key; None: there is no configuration."""
 
@@ -80,7 +80,7 @@ UNSET: HostSettings = {
 
 
 def variables_of(environment: Mapping[str, str]) -> dict[str, str]:
-    """Returns the variables that may configure the engine; no other reaches the engine."""
+    """Returns the variables with the prefix `LCM_`; the engine gets no other variable."""
     return {name: text for name, text in environment.items() if name.startswith(PREFIX)}
 
 

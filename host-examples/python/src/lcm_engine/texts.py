@@ -1,7 +1,7 @@
 """Message texts on their way into the engine: as JSON text, in batches, in pieces.
 
-In: messages as dicts or JSON texts. Out: texts, batches of them and pieces of one. The numbers are
-the bounds of one call, not policy; what a message means is the engine's business.
+In: messages as dicts or JSON texts. Out: JSON texts, batches of texts, and pieces of a long text.
+The numbers are the bounds of one engine call. Only the engine interprets messages.
 """
 
 from __future__ import annotations

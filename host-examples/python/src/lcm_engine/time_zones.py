@@ -15,14 +15,14 @@ FIRST, LAST = (datetime(year, 1, 1, tzinfo=timezone.utc) for year in (2000, 2038
 """The years of a list; before and after, its first and its last offset apply."""
 MINUTE = timedelta(minutes=1)
 STEP = timedelta(days=7)
-"""No zone changes its offset twice within such a time."""
+"""A week: no zone changes its offset twice within this time."""
 
 
 def _zone(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
     except (OSError, ValueError, LookupError) as error:
-        # Without tables of the system the package `tzdata` has them.
+        # If the system has no time zone tables, the package `tzdata` provides them.
         message = f"`timezone` must be the name of a time zone of this machine, got `{name}`"
         raise LcmError("invalid-input", message) from error
 

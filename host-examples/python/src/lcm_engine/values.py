@@ -1,8 +1,8 @@
 """Converts between plain Python values and values of the component's types.
 
-Plain values are what JSON has: records are dicts with snake_case keys, enum cases kebab-case
-strings, none is None, variants are `{"case": payload}`. What is left out of a dict of arguments
-takes the neutral value of its type. Errors of the engine stay values here.
+Plain values are JSON values: records are dicts with snake_case keys, enum cases kebab-case
+strings, none is None, variants are `{"case": payload}`. An argument that is left out of a dict
+gets the neutral value of its type. `lift_result` raises errors of the engine.
 """
 
 from __future__ import annotations

@@ -24,11 +24,11 @@ from .settings import Settings
 P = ParamSpec("P")
 T = TypeVar("T")
 Pages = Callable[[Any], Flow[Page[T]]]
-"""Reads the page that begins at a cursor; None: the first."""
+"""Reads the page that begins at a cursor; None: the first page."""
 
 
 class Opened:
-    """What an open store has for verbs: the clock, the models, and what a call leaves out."""
+    """The state of an open store that verbs use: the clock, the models, and default arguments."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Opened:
         raise NotImplementedError
 
     def _follow(self, settings: Settings) -> None:
-        """Follows the settings of a new configuration."""
+        """Applies the settings of a new configuration."""
         check_named_models(settings, self._asking)
         self._asking = self._asking.follow(settings.host)
         self._reconfigure(settings.config_json or "{}")
@@ -69,7 +69,7 @@ class Blocking(Opened):
 
 
 class Begun(Generic[T]):
-    """A flow that ran to its first effect, so that its arguments are read."""
+    """A flow that has run to its first effect, so that it has read its arguments."""
 
     def __init__(self, begin: Callable[[], Flow[T]]) -> None:
         self._end: LcmError | StopIteration | None = None
@@ -77,7 +77,7 @@ class Begun(Generic[T]):
             self._flow = begin()
             self._effect = next(self._flow)
         except (LcmError, StopIteration) as end:
-            self._end = end  # Raised when the call is awaited.
+            self._end = end  # `going_on` raises it when the call is awaited.
 
     def going_on(self) -> tuple[Flow[T], Effect]:
         """Returns the flow and its first effect; raises the end of a flow without effects."""
@@ -211,7 +211,7 @@ def _named(method: Any, described: Any, wrapped: Any = None) -> Callable[..., An
     if wrapped is not None:
         returns = wrapped[eval(returns, vars(sys.modules[described.__module__]))]
     method.__annotations__ = described.__annotations__ | {"return": returns}
-    # Readers of the annotations resolve their names in the module of the description.
+    # Tools that read the annotations resolve names in the module of the described verb.
     method.__wrapped__ = described
     method.__signature__ = inspect.signature(described).replace(return_annotation=returns)
     made: Callable[..., Any] = method

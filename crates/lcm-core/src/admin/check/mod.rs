@@ -36,7 +36,8 @@ use lcm_text::base::{
     json::JsonWriter,
 };
 
-/// Most findings of one check that the report names; it counts the others.
+/// Maximum number of findings of one check that the report names. The report only counts further
+/// findings.
 const FINDINGS_MAX: usize = 8;
 
 /// The checks so far, with their findings.
@@ -233,8 +234,8 @@ fn check_journal(
     Ok(())
 }
 
-/// Reads all summaries by the ids of their contents; an unreadable record, or one under another id,
-/// is a finding.
+/// Reads all summaries by the ids of their contents; an unreadable record, or a record under
+/// another id, is a finding.
 fn read_summaries(
     session: &mut StoreSession<'_>,
     keys: &ConversationKeys,

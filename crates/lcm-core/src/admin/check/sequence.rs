@@ -41,7 +41,7 @@ struct RunningTotals {
     newest_user_seq: Option<u64>,
     /// Marks of the newest messages.
     marks: Vec<MessageMark>,
-    /// The messages that are not in the line.
+    /// The messages that were set aside or are other forms of messages.
     withdrawals: Withdrawals,
     other_versions: OtherVersionCounts,
 }
@@ -180,10 +180,11 @@ impl RunningTotals {
         }
     }
 
-    /// Returns whether the current message is a user message of the line; counts a message of
-    /// another derivation version.
+    /// Returns whether the current message is a user message that was not set aside and is no other
+    /// form of a message. Also counts messages of other derivation versions.
     ///
-    /// A message of another derivation version counts as a user message if the head names it so.
+    /// A message of another derivation version counts as a user message if the head names the
+    /// message as the newest user message.
     fn is_user_message(
         &mut self,
         head: &ConversationHead,
@@ -256,8 +257,8 @@ struct PlacedIdentity {
     key: RecordKey<StoredIdentity>,
     lookup: IdentityLookup,
     seq: u64,
-    /// Whether the message is another form of a message; the records of its identities may lead to
-    /// that message.
+    /// Whether the message is another form of a stored message. If so, the records of its
+    /// identities may lead to that stored message.
     is_revision: bool,
 }
 
@@ -270,9 +271,9 @@ impl PlacedIdentity {
     }
 }
 
-/// Checks that the record of every identity names the newest message with this identity; if that is
-/// another form, the record may name an earlier message with it. A record that another identity
-/// with the same key took is no finding.
+/// Checks that the record of every identity names the newest message with this identity; if that
+/// message is another form of a message, the record may name an earlier message with the identity.
+/// A record that belongs to another identity with the same key is no finding.
 fn check_identities(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,

@@ -102,7 +102,7 @@ pub(super) fn check_context(
 
 /// Checks every summary and the record of remakes. The tokens of a summary must match its text; its
 /// depth, range, totals and trust must match its sources. The record `derived` of each source
-/// summary must name the summary, or one that was made from the source later.
+/// summary must name the summary, or a summary that was made from the source later.
 ///
 /// # Errors
 ///

@@ -4,8 +4,8 @@
 //! cursor. The first pass writes nothing. It verifies checksums, order, messages and hashes, and
 //! that the store has no other messages in these conversations. The second pass stores the same
 //! lines ([`writer`]): versions of the system messages, messages as an append stores them, then
-//! summaries, then the context in one commit. After every commit the conversation is sound and has
-//! the first part of the export. So a repeated import completes an interrupted import.
+//! summaries, then the context in one commit. After every commit the conversation is sound and
+//! holds the beginning of the export. So a repeated import completes an interrupted import.
 
 mod progress;
 mod summaries;
@@ -166,8 +166,9 @@ impl OpenConversation {
     }
 }
 
-/// If the store has at least as many messages as the section, ensures that its first messages equal
-/// those of the section. With fewer stored messages the comparison comes later.
+/// If the store has at least as many messages as the section, ensures that the first stored
+/// messages equal the messages of the section. With fewer stored messages the comparison comes
+/// later.
 fn ensure_same_messages(
     session: &mut StoreSession<'_>,
     progress: &ImportProgress,
@@ -205,9 +206,10 @@ impl ImportSection {
     }
 }
 
-/// Reads the summary that the store derived from each source of this one; `None`: the store derived
-/// none. The derived summary is this one or a remake of it, unless this one is itself a remake, or
-/// one of the two left the context to its sources.
+/// For each source of the summary in `line`, reads the stored summary that was derived from the
+/// source; `None`: no summary was derived. The derived summary must be the summary in `line` or a
+/// remake of it. This rule does not hold if the summary in `line` is itself a remake or is
+/// superseded, or if the derived summary is no longer in the context.
 ///
 /// # Errors
 ///

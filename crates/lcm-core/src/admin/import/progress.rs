@@ -175,8 +175,8 @@ impl ImportProgress {
         Ok(line)
     }
 
-    /// Verifies a line against the progress, and counts the line. [`Self::open_line`] verified its
-    /// checksum.
+    /// Verifies a line against the progress, and counts the line. [`Self::open_line`] verified the
+    /// checksum of the line.
     pub(super) fn accept_line(&mut self, line: &ExportLine) -> Result<()> {
         let accepted = match (line, &mut self.section) {
             (ExportLine::Header(header), None) => self.accept_header(header),

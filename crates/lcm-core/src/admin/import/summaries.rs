@@ -89,7 +89,8 @@ pub(super) fn store_summaries(
                 format_args!("`{}`: {}", summary::format_summary_id(id), error.message),
             )
         })?;
-        // The newest remake owns its sources; a superseded summary does not.
+        // The record `derived` of a source names the newest remake. A superseded summary does not
+        // replace the summary that the record names.
         let is_older = |newest| line.place.is_superseded || remakes.is_in_chain(id, newest);
         for (source, stored) in record.source_refs().iter().zip(known_derived) {
             if !derived.get(&source.id).copied().or(stored).is_some_and(is_older) {
@@ -229,8 +230,9 @@ fn verify_leaf(
 ///
 /// A stored context is replaced only if it differs and [`is_more_compacted`] holds for the context
 /// of the export. The withdrawn ranges and branches of the export then take the place of the stored
-/// ones; also if the contexts are equal and none are stored. Family and archive are stored only if
-/// the conversation has none. A conversation that does not exist is created.
+/// ones; also if the contexts are equal and the store has no ranges and branches. The family and
+/// the archive record are each stored only if the conversation has none. A conversation that does
+/// not exist is created.
 ///
 /// # Errors
 ///
@@ -270,7 +272,8 @@ pub(super) fn store_context(
         head.context = context;
         // The ledger counts the compaction of the exporting store as if this commit had made it.
         let difference = head.raw_tokens.saturating_sub(head.context.tokens);
-        // A bridge alone in the context has more tokens than its message.
+        // The context may have more tokens than the messages: the leaf of a bridge has more tokens
+        // than the bridge.
         head.ledger.withdrawn_tokens = withdrawn_tokens.min(difference);
         head.ledger.saved_tokens = difference - head.ledger.withdrawn_tokens;
         changes.add_puts(nodes);
@@ -289,7 +292,8 @@ pub(super) fn store_context(
     Ok(replaces && !created)
 }
 
-/// Sums the tokens of the withdrawn items, and of the withdrawn messages that summaries pass over.
+/// Sums the tokens of the withdrawn items, and of the withdrawn messages between the messages of
+/// summaries.
 fn sum_withdrawn(
     session: &mut StoreSession<'_>,
     history: &MessageHistory<'_>,
@@ -311,7 +315,7 @@ fn sum_withdrawn(
     Ok(sum)
 }
 
-/// Ensures that the record is sound, and that every message of a run is in the line.
+/// Ensures that the record is sound, and that no message of a run was withdrawn.
 fn ensure_withdrawn(items: &[ContextItem], withdrawals: &Withdrawals) -> Result<()> {
     if !withdrawals.is_sound() {
         return Err(Error::invalid_input(
@@ -354,8 +358,8 @@ fn adopt_family_and_archive(
     Ok(changed)
 }
 
-/// Links the conversation to its successor, which need not exist yet, and returns its hash; `None`:
-/// the successor is being deleted.
+/// Links the conversation to its successor, which need not exist yet, and returns the hash of the
+/// successor; `None`: the successor is being deleted.
 fn adopt_successor(
     session: &mut StoreSession<'_>,
     call: Call<'_>,

@@ -35,11 +35,11 @@ use super::{
     summaries,
 };
 
-/// Most bytes of summaries in one commit. The rest of 1 MiB is for the search index, and for the
+/// Maximum bytes of summaries in one commit. The rest of 1 MiB is for the search index, and for the
 /// records that name the summary derived from a source.
 const SUMMARIES_BYTES_MAX: usize = 512 << 10;
-/// Most puts of one commit for summaries and for the records that name the summary derived from a
-/// source.
+/// Maximum number of puts of one commit for summaries and for the records that name the summary
+/// derived from a source.
 const SUMMARIES_PUTS_MAX: usize = 160;
 
 /// What the commit of one call will store.
@@ -51,11 +51,11 @@ enum ImportBatch {
     Context(ContextBatch),
 }
 
-/// The context of a conversation, with what belongs to its commit.
+/// The context of a conversation, and the other data that the same commit stores.
 #[derive(Default)]
 pub(super) struct ContextBatch {
     pub(super) items: Vec<ExportedItem>,
-    /// The messages that are not in the line.
+    /// The messages that were set aside or are other forms of messages, and the starts of branches.
     pub(super) withdrawals: Withdrawals,
     pub(super) life: SessionLifecycle,
 }
@@ -106,8 +106,8 @@ pub(super) fn write_page(
         }
     }
     let mut consumed = 0;
-    // Lines consumed and progress before withdrawn ranges and context, which one commit must store
-    // as a whole.
+    // The number of consumed lines, and the progress, before the lines of the withdrawn ranges and
+    // the context. One commit must store these lines as a whole.
     let mut before_context = None;
     for text in lines {
         let mut next = progress.clone();
@@ -355,7 +355,8 @@ impl ImportWriter<'_, '_> {
         }
     }
 
-    /// Adds a part of the context to its batch, which begins here if there is no batch.
+    /// Adds a part of the context to the batch of the context, and begins this batch if there is no
+    /// batch.
     fn add_context(
         &mut self,
         next: &ImportProgress,
@@ -420,8 +421,8 @@ impl ImportWriter<'_, '_> {
                     ))
                 })?;
                 progress.totals.ingested += u64::from(receipt.ingested);
-                // The messages of the batch are the last of the consumed lines; those not stored
-                // are given back.
+                // The messages of the batch are the last of the consumed lines; the lines of
+                // messages that were not stored do not count as consumed.
                 Ok(consumed - (count - stored))
             }
             ImportBatch::Summaries { lines, .. } => {
@@ -438,7 +439,8 @@ impl ImportWriter<'_, '_> {
     }
 }
 
-/// Returns the version of a line, with large texts as `append` takes them.
+/// Returns the version of a line. A large text becomes the reference to an upload that `append`
+/// takes.
 fn build_version(line: &SystemLine) -> ImportedVersion {
     let messages = line.messages.iter().map(|message| {
         let text = match &message.text {
@@ -461,8 +463,8 @@ fn current_large_message(progress: &ImportProgress) -> Option<&(LargeMessageLine
     progress.section.as_ref().and_then(|section| section.large_message.as_ref())
 }
 
-/// Ensures that a message with this seq, and `frontier` before it, follows the newest stored
-/// message.
+/// Ensures that the message `seq` follows the newest stored message, and that `frontier`, the
+/// running hash before the message, is the stored running hash.
 fn ensure_follows(loaded: &LoadedHead, seq: u64, frontier: &[u8; 16]) -> Result<()> {
     if seq == loaded.head.messages + 1 && *frontier == loaded.head.frontier {
         return Ok(());

@@ -84,9 +84,9 @@ fn turn_role(turn: &Turn<'_>) -> &'static str {
     if turn.role == Role::Assistant { "assistant" } else { "user" }
 }
 
-/// Removes the cache marks on thinking, and all other marks but the newest within the provider's
-/// limit. The JSON that later assemblies compare keeps its marks: an element that lost its mark
-/// counts as equal.
+/// Removes all cache marks on thinking. Of the other marks, keeps only the newest, up to the
+/// provider's limit. The JSON that later assemblies compare keeps its marks: an element that lost
+/// its mark counts as equal.
 fn limit_cache_controls(out: &mut [RoleMessage]) {
     let mut left = provider_limits::CACHE_CONTROLS_MAX;
     let fragments = out.iter_mut().rev().flat_map(|message| message.fragments.iter_mut().rev());

@@ -1,9 +1,9 @@
 //! Writes turns as contents of the Gemini API.
 //!
 //! Neighbouring turns of the model share one content, because a content with calls must follow a
-//! user's content. The responses to the calls of a content are one content directly behind, without
-//! other parts, because the provider counts them there. Calls without an id are matched by name and
-//! order.
+//! user's content. All responses to the calls of a content form the content directly behind it,
+//! without other parts, because the provider counts the responses in that content. Calls without an
+//! id are matched by name and order.
 
 use alloc::{format, string::String, vec::Vec};
 

@@ -16,7 +16,7 @@ use lcm_text::{
     types::api::Dialect,
 };
 
-/// A message of one speaker, or a part of a message that was split; a summary is a user's turn.
+/// A message of one speaker, or one piece of a split message. A summary is a turn of the user.
 #[derive(Clone, Debug)]
 pub(super) struct Turn<'a> {
     /// Index of the entry.
@@ -27,7 +27,7 @@ pub(super) struct Turn<'a> {
     pub(super) blocks: Vec<TurnBlock<'a>>,
     /// Results that are written behind the turn; set by pairing.
     pub(super) answers: Vec<TurnAnswer<'a>>,
-    /// JSON of the message; `None`: of another dialect, or the message was split.
+    /// JSON of the message; `None`: the message is of another dialect, or was split.
     pub(super) native: Option<&'a str>,
     /// Whether pairing takes calls or results out of the turn, or the turn is a `reasoning` item.
     /// If nothing is left to write, no note on an empty message is added.
@@ -40,7 +40,8 @@ pub(super) struct Turn<'a> {
 #[derive(Clone, Debug)]
 pub(super) struct TurnBlock<'a> {
     pub(super) body: BlockBody<'a>,
-    /// JSON of the block; `None`: of another dialect, or with an id that is not a string.
+    /// JSON of the block; `None`: the block is of another dialect, or has an id that is not a
+    /// string.
     pub(super) native: Option<&'a str>,
 }
 
@@ -86,8 +87,9 @@ pub(super) struct TurnAnswer<'a> {
     /// JSON of the output; empty: absent.
     pub(super) output: &'a str,
     pub(super) is_error: bool,
-    /// JSON of the result's block, or in `openai-chat` of the whole message. `None`: of another
-    /// dialect, with an id that is not a string, or of a `tool` message without a result part.
+    /// JSON of the result's block, or in `openai-chat` of the whole message. `None`: the result is
+    /// of another dialect, has an id that is not a string, or is from a `tool` message without a
+    /// result part.
     pub(super) native: Option<&'a str>,
     /// Whether the result has media that only its own dialect can express.
     pub(super) has_lost_media: bool,
@@ -266,7 +268,7 @@ impl<'a> MessageScope<'a> {
         TurnAnswer { entry, given_id, id, name, output, is_error, native, has_lost_media }
     }
 
-    /// Returns whether a block is a Gemini function response with media beside its output.
+    /// Returns whether a block is a Gemini function response with media in addition to its output.
     fn has_media(&self, whole: ByteSpan) -> bool {
         let value = JsonValue { span: whole, kind: json::kind(self.raw, whole) };
         self.dialect == Dialect::Gemini
@@ -340,7 +342,7 @@ macro_rules! missing {
         "[the result of this call is missing]"
     };
 }
-/// Text that stands in the place of a missing result.
+/// Text of the placeholder for a missing result.
 pub(super) const MISSING: &str = missing!();
-/// JSON of the text that stands in the place of a missing result.
+/// JSON of the text of the placeholder for a missing result.
 pub(super) const MISSING_JSON: &str = concat!("\"", missing!(), "\"");

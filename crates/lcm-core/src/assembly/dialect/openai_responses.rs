@@ -65,8 +65,8 @@ fn is_approval(turn: &Turn<'_>) -> bool {
     turn.native.is_some_and(|raw| message::item_kind(raw) == "mcp_approval_response")
 }
 
-/// Chooses for each call of this dialect that is written unchanged its type, as an index in
-/// [`HOST_CALLS`], by call id. All other calls are written as `function_call`.
+/// Finds the calls of this dialect that are written unchanged, and returns the type of each by call
+/// id, as an index in [`HOST_CALLS`]. All other calls are written as `function_call`.
 fn choose_call_kinds(turns: &[Turn<'_>]) -> BTreeMap<String, usize> {
     let kind_index = |kind: &str| HOST_CALLS.iter().position(|known| *known == kind).unwrap_or(0);
     let mut answers: BTreeMap<String, usize> = BTreeMap::new();
@@ -155,7 +155,7 @@ fn is_written(block: &TurnBlock<'_>) -> bool {
     !matches!(&block.body, BlockBody::Text(text) if text.trim().is_empty())
 }
 
-/// Items that were written, as far as later items depend on them.
+/// The facts about written items on which later items depend.
 #[derive(Default)]
 struct SeenItems {
     /// Whether reasoning was omitted, and no reasoning was written since.

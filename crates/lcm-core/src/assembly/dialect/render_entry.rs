@@ -21,7 +21,7 @@ pub(in crate::assembly) struct RenderEntry {
     pub(in crate::assembly) text: EntryText,
 }
 
-/// Which part of an array the entries to render are.
+/// The part of an array that the entries to render form.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(in crate::assembly) enum ArrayPart {
     /// The entries are the whole array.

@@ -5,7 +5,7 @@ use alloc::{format, string::String, vec::Vec};
 
 use super::RenderEntry;
 
-/// Most seqs that a warning lists.
+/// Maximum number of seqs that a warning lists.
 const NAMED_MAX: usize = 8;
 
 /// A change that rendering made.
@@ -15,7 +15,7 @@ pub(in crate::assembly) enum RenderNote {
     Merged,
     /// A call without a result got a placeholder result.
     SyntheticResult,
-    /// A placeholder turn was added beside the entry, because the provider requires one.
+    /// A placeholder turn was added before or after the entry, because the provider requires one.
     SyntheticTurn,
     /// A result whose call is not in the context became text.
     OrphanResult,

@@ -2,7 +2,8 @@
 //!
 //! In: the JSON of an output, in any dialect. Out: its pieces, or its text, for the dialects to
 //! write. Providers write tool output as a string or as a list of blocks. In the dialect `lcm`, any
-//! JSON value may be an output: another value becomes one text of its JSON.
+//! JSON value may be an output: a value that is neither a string nor a list of blocks becomes one
+//! text, its JSON.
 
 use alloc::{borrow::Cow, format, string::String, vec::Vec};
 

@@ -33,10 +33,10 @@ use super::super::{
 use super::{TaskSettlement, events::add_made_event, known_summaries::KnownSummaries};
 
 impl TaskSettlement<'_> {
-    /// Records that the model failed to answer. The failure is no attempt: only a refusal of the
-    /// key or by policy counts, in the breaker. Attempts that `run` rejected before are committed
-    /// too, and a lease of the sources ends. If none of these changes a record, nothing is
-    /// committed.
+    /// Records that the model failed to answer. The failure does not count as an attempt. The
+    /// breaker counts only a refused API key and a refusal by the provider's policy. Answers that
+    /// `run` rejected before the failure are committed too, and a lease of the sources ends. If
+    /// none of these changes a record, nothing is committed.
     ///
     /// # Errors
     ///
@@ -58,7 +58,8 @@ impl TaskSettlement<'_> {
             let breaker = breaker.with_failure(self.call.now, self.call.config);
             changes.replace_record(&self.breaker, &breaker)?;
         }
-        // The attempts that `run` rejected before the failure are stored; else a lease ends.
+        // Stores the attempts whose answers `run` rejected before the failure; otherwise ends a
+        // lease.
         let rejected = self.rejected_attempts.take();
         let leased = || self.attempts.clone().filter(|known| known.lease_until > 0);
         match rejected.or_else(leased) {
@@ -90,8 +91,8 @@ impl TaskSettlement<'_> {
         }
     }
 
-    /// Commits the answer in the ledger, as a rejected one, which may begin a pause; the context
-    /// stays. Without an answer, commits nothing.
+    /// Counts the answer as rejected, which may begin a pause, and commits the ledger. The context
+    /// does not change. Without an answer, commits nothing.
     pub(super) fn commit_charge(
         mut self,
         session: &mut StoreSession<'_>,
@@ -107,8 +108,8 @@ impl TaskSettlement<'_> {
         Ok(outcome)
     }
 
-    /// Commits the attempts after an answer that became no summary, or without an answer, together
-    /// with `changes`.
+    /// Commits `attempts` together with `changes`, after an answer that became no summary or after
+    /// no answer.
     pub(super) fn commit_attempts(
         self,
         session: &mut StoreSession<'_>,
@@ -127,7 +128,7 @@ impl TaskSettlement<'_> {
         Ok(())
     }
 
-    /// Commits the attempts that `run` rejected, the last of which began a pause.
+    /// Commits the attempts whose answers `run` rejected. The last rejection began a pause.
     ///
     /// # Errors
     ///
@@ -185,9 +186,9 @@ impl TaskSettlement<'_> {
         Ok(outcome)
     }
 
-    /// Commits that the model was asked in vain to make a provisional summary again, so that plans
-    /// do not ask this model again. `completion`: the rejected answer; `None`: the model gave no
-    /// answer.
+    /// Commits a record that the model failed to make a provisional summary again, so that plans do
+    /// not ask this model again for the same sources. `completion`: the rejected answer; `None`:
+    /// the model gave no answer.
     fn settle_vain_remake(
         mut self,
         session: &mut StoreSession<'_>,
@@ -211,8 +212,8 @@ impl TaskSettlement<'_> {
         Ok(outcome)
     }
 
-    /// Records that the summary replaces a provisional one; returns the printed id of the
-    /// provisional one. `None`: the task is no remake.
+    /// Records that the summary replaces a provisional summary, and returns the printed id of the
+    /// provisional summary. `None`: the task is no remake.
     fn record_remake(
         &mut self,
         splice: &SourceSplice,
@@ -232,10 +233,10 @@ impl TaskSettlement<'_> {
         Ok(())
     }
 
-    /// Returns whether a text that becomes a summary is provisional: it is there because the
-    /// configured model failed, was not there, was cut off, or had its answers rejected. An answer
-    /// of the offline summariser is final if no model is configured. `completion`: the last answer;
-    /// `None`: the model gave none.
+    /// Returns whether a text that becomes a summary is provisional: the configured model failed,
+    /// was unavailable or was cut off, or its answers were rejected. An answer of the offline
+    /// summariser is final if no model is configured. `completion`: the last answer; `None`: the
+    /// model gave no answer.
     pub(crate) fn is_provisional_text(
         &self,
         completion: Option<&Completion>,
@@ -256,7 +257,7 @@ impl TaskSettlement<'_> {
     }
 
     /// Commits a summary in place of its sources. `completion`: the last answer of the model, whose
-    /// tokens are counted; `None`: there is none.
+    /// tokens are counted; `None`: the model gave no answer.
     ///
     /// # Errors
     ///

@@ -21,7 +21,7 @@ use super::{super::acceptance::RejectionRule, TaskSettlement};
 
 impl TaskSettlement<'_> {
     /// Adds the event of a rejected answer to the current task. `findings`: the verifier's findings
-    /// in the answer, one a line.
+    /// in the answer, one per line.
     pub(super) fn add_rejection_event(&mut self, rule: RejectionRule, findings: &str) {
         let findings: Vec<&str> = findings.lines().collect();
         let mut members = JsonWriter::new_object();

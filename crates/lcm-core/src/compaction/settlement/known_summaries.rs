@@ -1,7 +1,8 @@
-//! Summaries that are stored already: after a change of the line, messages that a summary had are
-//! raw again, and the same text of the same sources is the same summary.
+//! Finds summaries that are stored already. A summary leaves the context when a later list of
+//! messages takes another way within it; its messages are raw again. A new compaction may then make
+//! the same text of the same sources, which is the same summary, with the same id.
 //!
-//! In: a summary to commit. Out: the stored form that takes its place, so that no summary is
+//! In: a summary to commit. Out: the stored record to use in its place, so that no summary is
 //! counted, indexed or written twice.
 
 use alloc::vec::Vec;
@@ -18,7 +19,7 @@ use lcm_text::base::error::Result;
 
 use super::super::splice::SourceSplice;
 
-/// The stored summaries among those of a commit.
+/// The summaries of a commit that are stored already.
 pub(super) struct KnownSummaries<'s> {
     known: SizedSummaries,
     /// Id of the summary, or of its newest remake.
@@ -71,8 +72,8 @@ impl<'s> KnownSummaries<'s> {
         Ok(written)
     }
 
-    /// Returns the summary that takes the place of the sources: the newest stored form, or
-    /// `record`, which is added to `written`.
+    /// Returns the summary that takes the place of the sources: its newest stored remake, the
+    /// stored summary itself, or `record`, which is added to `written`.
     ///
     /// # Errors
     ///
@@ -91,8 +92,8 @@ impl<'s> KnownSummaries<'s> {
         Ok((record, SourceRef { id, bytes }))
     }
 
-    /// Returns the record of remakes without the stored summaries, which are in the context again;
-    /// `None`: the record does not change.
+    /// Returns the record of remakes without the exits of the summaries that are stored already,
+    /// because this commit puts them into the context again; `None`: the record does not change.
     pub(super) fn take_back_live(&self) -> Option<RemakeRecord> {
         let live: Vec<[u8; 8]> = self.known.as_entries().iter().map(|(id, _)| *id).collect();
         let mut remakes = self.remakes.clone();

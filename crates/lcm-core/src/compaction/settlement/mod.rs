@@ -1,4 +1,4 @@
-//! The settlement of a task: what an answer to the task leads to.
+//! The settlement of a task: commits the result of an answer to the task.
 //!
 //! In: a task, the stored records about it, and an answer. Out: an outcome, after at most one
 //! commit. `apply` and `run` use this module.
@@ -45,7 +45,7 @@ use super::{
     task::SummaryTask,
 };
 
-/// A task with the stored records about it, and what the call did with answers so far.
+/// A task, the stored records about the task, and the results of this call so far.
 pub(crate) struct TaskSettlement<'a> {
     call: Call<'a>,
     pub(crate) loaded: LoadedHead,
@@ -63,7 +63,7 @@ pub(crate) struct TaskSettlement<'a> {
     warnings: Vec<String>,
     /// Events of the outcome.
     events: EventList,
-    /// Whether the answer stands in for a model that failed.
+    /// Whether the answer replaces the answer of a model that failed, as the caller said.
     pub(super) is_stand_in: bool,
     spend_limits: SpendLimits,
     index_maintenance: IndexMaintenance<'a>,
@@ -172,9 +172,9 @@ impl<'a> TaskSettlement<'a> {
         }
     }
 
-    /// Judges the answer and commits a summary, a fallback or the rejection. `completion` is
-    /// `None`: no model answered, so a fallback is made. If the sources left the context, or the
-    /// answer is not to the current attempt, the outcome is `stale`.
+    /// Judges the answer and commits a summary, a fallback or the rejection. If no model answered
+    /// (`completion` is `None`), makes a fallback. If the sources left the context, or the answer
+    /// is not to the current attempt, the outcome is `stale`.
     ///
     /// # Errors
     ///
@@ -219,15 +219,15 @@ impl<'a> TaskSettlement<'a> {
         }
     }
 
-    /// Returns whether the answer is to a remake and would leave it provisional: the answer is of
-    /// the offline summariser, or stands in for a model that failed.
+    /// Returns whether the answer would leave a remake provisional: the offline summariser gave the
+    /// answer, or the answer replaces the answer of a model that failed.
     pub(super) fn is_remake_without_model(&self, answer: &Completion) -> bool {
         let is_model = answer.model != OFFLINE_MODEL && !self.is_stand_in;
         self.task.replaced_id().is_some() && !is_model
     }
 
     /// Adds the event of a rejected answer to the current task, and the warning unless it was added
-    /// before. `findings`: the verifier's findings, one a line.
+    /// before. `findings`: the verifier's findings, one per line.
     pub(crate) fn report_rejection(&mut self, rule: RejectionRule, findings: &str) {
         self.add_rejection_event(rule, findings);
         if !self.warnings.iter().any(|warning| warning == rule.warning_text()) {
@@ -237,8 +237,8 @@ impl<'a> TaskSettlement<'a> {
 
     /// Settles an answer that came too late: the sources left the context. If an earlier call
     /// replaced the sources by a fallback, commits nothing and returns the outcome of the fallback.
-    /// Otherwise commits the answer in the ledger, as a rejected one, which may begin a pause; the
-    /// context stays. Without an answer, commits nothing.
+    /// Otherwise counts the answer as rejected, which may begin a pause, and commits the ledger.
+    /// The context does not change. Without an answer, commits nothing.
     fn settle_stale(
         self,
         session: &mut StoreSession<'_>,

@@ -33,7 +33,8 @@ use super::super::{
 };
 use super::TaskSettlement;
 
-/// Most summaries between a provisional summary and its context item, replaced ones included.
+/// Maximum number of summaries between a provisional summary and its context item, replaced ones
+/// included.
 const ANCESTORS_MAX: u32 = 128;
 
 /// The place of sources: `items[from..to]`.
@@ -111,7 +112,7 @@ impl TaskSettlement<'_> {
 
     /// Finds a provisional summary that is made again, and reads its newest sources. `None`: the
     /// summary is not provisional, was made again, or is neither in the context nor below; a source
-    /// was made again after the plan; or the model was asked for the summary in vain.
+    /// was made again after the plan; or the model has already failed to make the summary again.
     fn locate_remake(
         &self,
         session: &mut StoreSession<'_>,
@@ -181,7 +182,7 @@ impl TaskSettlement<'_> {
     }
 
     /// Returns whether the hash of the task is the hash of these messages. Reads only the running
-    /// hash after the last message, so that a made-up token costs little.
+    /// hash after the last message, so that a forged token costs little.
     fn matches_messages(
         &self,
         session: &mut StoreSession<'_>,

@@ -10,7 +10,7 @@
 //!
 //! Plans lease their requests unless `lease_ms` is 0, so that other tasks do not complete them. A
 //! leased request whose answer is not applied is given back: `apply` gets a failure for it, which
-//! ends the lease and nothing else.
+//! ends the lease and has no other effect.
 
 mod instruction;
 mod result;
@@ -45,7 +45,7 @@ use task::CompactionTaskKind;
 /// Plans in a row without a request after which the task ends with `no-progress`. Two are normal:
 /// one ends a round of a sweep, the next finds nothing.
 pub(super) const EMPTY_PLANS_MAX: u64 = 8;
-/// Most requests of one plan.
+/// Maximum number of requests of one plan.
 const REQUESTS_MAX: usize = 64;
 /// Completions of a forced task after which no further plan is completed, because neither a pause
 /// nor the breaker bounds a forced task.
@@ -56,8 +56,8 @@ const FORCED_COMPLETIONS_MAX: u64 = 64;
 enum CompactionPhase {
     /// Call `evaluate` to decide after an append whether compaction is due.
     Decide,
-    /// Call `maintain` to read whether compaction is deferred and due, or whether models pause;
-    /// `resummarize`: call the verb of this name.
+    /// Call `maintain` to read whether compaction is deferred and due, or whether models pause; for
+    /// the task `resummarize`, call the command of this name.
     ReadDeferred,
     Plan,
     /// Complete `count` requests from `place` on.
@@ -126,9 +126,9 @@ pub(super) struct CompactionProgress {
     is_owed: bool,
     /// Whether the task asks no model, because a pause after a failure has not ended.
     is_paused: bool,
-    /// Time from which no further model is asked.
+    /// Time from which no model is asked any more.
     deadline_at: Timestamp,
-    /// Whether `deadline_at` is over.
+    /// Whether the time of the last step is at or after `deadline_at`.
     is_late: bool,
     /// Whether `turn` leaves compaction that can wait to `maintain`.
     defers: bool,
@@ -137,7 +137,7 @@ pub(super) struct CompactionProgress {
     reason: String,
     /// The result of the task, or its members so far.
     result: String,
-    /// Why the task fails; without a code: it does not fail.
+    /// Why the task fails; without a code: the task does not fail.
     error: CallFailure,
 }
 
@@ -214,7 +214,7 @@ impl CompactionProgress {
         state.visit_number(&mut self.tokens_after);
     }
 
-    /// Takes the time of a step, which may be beyond the deadline of the task.
+    /// Records whether the time of a step has reached the deadline of the task.
     pub(super) fn note_time(&mut self, now: Timestamp) {
         self.is_late = now >= self.deadline_at;
     }
@@ -324,7 +324,7 @@ impl CompactionProgress {
         reply.note = Some(note);
         let waits = is_due && !must && self.defers;
         self.result = build_turn_result(is_due && !waits, false);
-        // A model that failed is not asked in every turn.
+        // Reads whether models pause, so that a model that failed is not asked in every turn.
         let reads = waits || (is_due && !must && task.shares_pause());
         self.phase = if reads { CompactionPhase::ReadDeferred } else { CompactionPhase::Done };
     }
@@ -469,9 +469,9 @@ impl CompactionProgress {
     }
 
     /// Continues with the first answer from `from` on. After the last answer, plans again, or ends
-    /// a stopped task. A refusal by a model ends the passes unless `apply` is told of refusals. A
-    /// request without an answer is given back, so that its lease ends; without leases it is
-    /// skipped.
+    /// a stopped task. A refusal by a model ends the passes, unless the task has `counts_refusals`,
+    /// with which `apply` gets the refusal. A request without an answer is given back, so that its
+    /// lease ends; without leases it is skipped.
     fn apply_from(&mut self, task: &CompactionTask, from: u64) {
         self.place = from;
         let end = int::to_u64(self.answers.len());
@@ -581,8 +581,8 @@ impl CompactionProgress {
         self.apply_from(task, self.place);
     }
 
-    /// Continues after the passes with `evaluate`, or ends the failed task. If a model refused its
-    /// key or the content, the task fails instead, or for `maintain` records the failure.
+    /// Continues after the passes with `evaluate`, or ends the failed task. If a model refused the
+    /// API key or the content, the task fails instead, or for `maintain` records the failure.
     fn end_passes(&mut self, task: &CompactionTask) {
         if self.error.is_some() {
             self.phase = self.phase_after_failure(task);
@@ -606,7 +606,7 @@ impl CompactionProgress {
     }
 
     /// Returns the phase after the end of `compact` or `resummarize`. A turn that asked a model
-    /// records how it ended if compaction was deferred before or a model failed.
+    /// records how the compaction ended if compaction was deferred before or a model failed.
     fn phase_after_end(&self, task: &CompactionTask) -> CompactionPhase {
         let has_news = self.is_owed || self.failure.is_some();
         match task.shares_pause() && has_news && !self.is_paused {

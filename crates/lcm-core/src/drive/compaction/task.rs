@@ -17,21 +17,23 @@ pub(in crate::drive) struct CompactionTask {
     pub(super) target: Option<u32>,
     pub(super) observed_tokens: Option<u32>,
     pub(super) requests_max: u32,
-    /// Time for which other plans skip the requests, in milliseconds; 0: they do not.
+    /// Time for which other plans skip the requests, in milliseconds; 0: other plans do not skip
+    /// them.
     pub(super) lease_ms: u32,
     /// Number of passes after which no further plan is completed. With this limit, a failed
     /// completion ends the passes, too. `None`: no limit.
     pub(super) passes_max: Option<u32>,
     pub(super) model: Option<String>,
     pub(super) extra_json: Option<String>,
-    /// Whether `apply` is told that a model refused its key or the content.
+    /// Whether `apply` gets the failure of a model that refused the API key or the content. `apply`
+    /// then counts the refusal in the breaker.
     pub(super) counts_refusals: bool,
     /// Whether `turn` leaves compaction that can wait to `maintain`; `None`: as configured.
     pub(super) defer: Option<bool>,
     /// Whether `compact` belongs to a turn: unless forced, it respects the pause after a failed
-    /// model, and records how it ended.
+    /// model, and records how the compaction ended.
     pub(super) is_turn: bool,
-    /// The provisional summaries that `resummarize` makes again; `None`: all.
+    /// The provisional summaries that `resummarize` makes again; `None`: all provisional summaries.
     pub(super) summary_ids: Option<Vec<String>>,
 }
 

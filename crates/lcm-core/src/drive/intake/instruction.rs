@@ -94,6 +94,9 @@ impl IntakeProgress {
         if is_planned {
             extra.add_number("revision", self.revision);
         }
+        if self.route == IntakeRoute::Proven {
+            extra.add_flag("proven", true);
+        }
         if let Some(line) = self.line.as_ref().filter(|_| self.route == IntakeRoute::Aligned) {
             let is_last = self.ranges.len() <= 1 && !self.has_more;
             let last_count = is_last.then_some(count);

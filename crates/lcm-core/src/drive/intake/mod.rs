@@ -33,11 +33,13 @@ use super::{
 pub(super) use task::IntakeTask;
 use task::{IndexRange, RANGE_KINDS, RangeKind};
 
-/// Most new plans after conflicts or uploads that do not lower the fewest missing messages so far.
+/// Maximum number of new plans, after conflicts or uploads, that do not lower the smallest number
+/// of missing messages so far.
 pub(super) const CONFLICTS_MAX: u64 = 256;
-/// Most repetitions of an append of unknown outcome.
+/// Maximum number of repetitions of an append of unknown outcome.
 const REPEATS_MAX: u64 = 8;
-/// Most ranges of missing messages in a token. For further ranges the task plans again.
+/// Maximum number of ranges of missing messages in a token. For further ranges the task plans
+/// again.
 const RANGES_MAX: usize = 32;
 
 /// How the messages are stored.
@@ -87,7 +89,8 @@ pub(super) struct IntakeProgress {
     name: String,
     /// The messages to append.
     ranges: Vec<IndexRange>,
-    /// What the plan does to the line; `None`: there is no plan, or the plan does nothing to it.
+    /// How the plan changes the line, which is the stored messages without set-aside messages and
+    /// other forms; `None`: there is no plan, or the plan does not change the line.
     line: Option<PlannedLine>,
     /// Whether the plan has further missing messages after the ranges.
     has_more: bool,
@@ -97,13 +100,13 @@ pub(super) struct IntakeProgress {
     revision: u64,
     /// Index after the last message that an append confirmed.
     confirmed: u64,
-    /// Fewest missing messages of any plan so far.
+    /// Minimum number of missing messages of any plan so far.
     fewest: u64,
     /// Number of new plans after conflicts and uploads since `fewest` fell.
     plans: u64,
     /// Repetitions of the current append.
     repeats: u64,
-    /// Longest pause before the next call, in milliseconds; 0: no pause.
+    /// Maximum pause before the next call, in milliseconds; 0: no pause.
     wait_ms: u64,
     totals: IntakeTotals,
     failure: CallFailure,
@@ -111,12 +114,12 @@ pub(super) struct IntakeProgress {
     blanks: u64,
 }
 
-/// What all appends of the task stored together.
+/// The totals of all appends of the task.
 #[derive(Default)]
 struct IntakeTotals {
     revision: u64,
     ingested: u64,
-    /// 0: no message was stored.
+    /// Seq of the first stored message; 0: no message was stored.
     seq_first: u64,
     seq_last: u64,
     /// Seq up to which the caller has now seen every message.
@@ -151,7 +154,7 @@ impl IntakeProgress {
         };
         match task.proven {
             _ if task.is_list && task.is_whole() => this.prepare_append(task),
-            Some((messages, revision)) if !task.refuse_replay => {
+            Some((messages, revision)) if !task.refuse_replay && !task.is_new => {
                 this.route = IntakeRoute::Proven;
                 this.revision = revision;
                 this.ranges = task.ranges_from(messages);
@@ -312,7 +315,7 @@ impl IntakeProgress {
         CallFailure { message, number: Some(index), ..failed }
     }
 
-    /// Returns whether the next append changes the line.
+    /// Returns whether messages leave the line or come back to it with the next append.
     fn has_change(&self) -> bool {
         self.line.as_ref().is_some_and(PlannedLine::has_change)
     }
@@ -493,7 +496,7 @@ fn name(parts: &[&[u8]]) -> String {
     hash::hex(&hash::hash_fields(parts))
 }
 
-/// Returns the longest pause before repetition number `repeats`, in milliseconds: 2 before the
+/// Returns the maximum pause before repetition number `repeats`, in milliseconds: 2 before the
 /// first, then twice as long each time, at most `max`.
 fn pause_ms(repeats: u64, max: u64) -> u64 {
     (1 << repeats.min(16)).min(max)

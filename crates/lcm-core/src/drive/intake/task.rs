@@ -19,10 +19,10 @@ pub(in crate::drive) struct IntakeTask {
     pub(super) bytes: u64,
     /// Bytes of the longest message.
     pub(super) bytes_longest: u64,
-    /// Whether a message is new unless its id is stored.
+    /// Whether every message is new, except a message whose id is stored.
     pub(super) is_new: bool,
-    /// Whether the task is `append`. If it needs several appends, they are parts of a named list,
-    /// so that a later task may repeat them.
+    /// Whether the task is `append`. If the task needs several appends, they are parts of a named
+    /// list, so that a later task may repeat them.
     pub(super) is_list: bool,
     /// Whether this task repeats an earlier task.
     pub(super) repeat: bool,
@@ -32,7 +32,7 @@ pub(in crate::drive) struct IntakeTask {
     /// Number of first messages that the caller has proved to be stored, and the revision of the
     /// proof; `None`: nothing is proved, or all messages are.
     pub(super) proven: Option<(u64, u64)>,
-    /// The system prompt beside the messages, as JSON; `None`: not given.
+    /// The system prompt, given separately from the messages, as JSON; `None`: not given.
     pub(super) system: Option<String>,
 }
 
@@ -94,15 +94,15 @@ pub(super) struct IndexRange {
     pub(super) kind: RangeKind,
 }
 
-/// What the messages of a range become.
+/// How the messages of a range are stored.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) enum RangeKind {
-    /// Messages of the line.
+    /// As ordinary messages, which contexts show.
     #[default]
     Messages,
-    /// Other forms of stored messages.
+    /// As other forms of stored messages.
     Revisions,
-    /// The system messages of the slot.
+    /// As a version of the system messages, in the slot beside the sequence.
     System,
 }
 

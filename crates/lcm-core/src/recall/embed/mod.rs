@@ -34,8 +34,9 @@ use lcm_text::base::{
 
 /// Name of the argument that holds the request.
 const VECTORS_ARGUMENT: &str = "vectors-json";
-/// Most partly filled blocks that one call reads to list their missing documents. With the most
-/// dimensions, so many blocks have nearly the bytes that one host call may return.
+/// Maximum number of partly filled blocks that one call reads to list their missing documents. With
+/// the maximum number of dimensions, this many blocks have nearly as many bytes as one host call
+/// may return.
 const PARTIAL_BLOCKS_MAX: usize = 31;
 /// Order in which documents are listed. Summaries come first: they are few and cover many messages.
 const CORPUS_ORDER: [Corpus; 2] = [Corpus::Summaries, Corpus::Messages];

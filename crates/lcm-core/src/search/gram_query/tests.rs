@@ -1,4 +1,4 @@
-//! Tests of gram queries: no text with a match is passed over.
+//! Tests of gram queries: a gram query never excludes a text in which its expression matches.
 
 use alloc::{
     collections::{BTreeMap, BTreeSet},
@@ -91,13 +91,14 @@ fn large_expressions_stay_bounded() {
         &"x".repeat(10_000),
         &"[a-h]".repeat(2_000),
     ] {
-        // The compiler refuses some of them; the condition is made of the syntax alone.
+        // `Regex::compile` would refuse some of these patterns as too large, so their syntax is
+        // parsed directly.
         let hir = regex_syntax::parse(pattern).unwrap();
         assert!(GramQuery::from_hir(&hir).list_grams().len() <= GRAMS_MAX, "{pattern}");
     }
 }
 
-/// An expression over few characters, so that it matches often.
+/// A strategy of expressions over few characters, so that they match often.
 fn expression() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         4 => "[abcK]{1,4}".prop_map(String::from),
@@ -126,7 +127,7 @@ fn expression() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
-    /// Goal: no unit with a match is passed over, and matches are those of the regex crate.
+    /// Goal: every unit with a match is selected, and the matches equal those of the regex crate.
     #[test]
     fn a_text_with_a_match_fulfils_the_condition(
         pattern in expression(),

@@ -106,7 +106,8 @@ struct HitRow {
     created_at: Timestamp,
     snippet: Snippet,
     source: HitSource,
-    /// Mark of a withdrawn message, or of a summary of only such messages; `None`: it stands.
+    /// Mark of a withdrawn message, or of a summary whose messages are all withdrawn; `None`: no
+    /// such mark.
     mark: Option<WithdrawnMark>,
 }
 

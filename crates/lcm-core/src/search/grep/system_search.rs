@@ -34,7 +34,7 @@ use crate::{
 };
 
 /// Adds the rows of the system messages that match. `is_continued`: the query continues at a
-/// cursor, so that an earlier page has them.
+/// cursor, so an earlier page has these rows, and none is added.
 ///
 /// # Errors
 ///

@@ -1,11 +1,11 @@
-//! Tests of dates: what is one, what is none, and how near times are to them.
+//! Tests of query dates: which texts mention a date, which do not, and how times score near a date.
 
 use alloc::{format, string::String, vec, vec::Vec};
 
 use super::*;
 use lcm_text::base::time;
 
-/// A Friday.
+/// The time of every query in these tests, a Friday.
 const NOW: &str = "2024-05-17T15:00:00Z";
 
 fn of(text: &str) -> Option<QueryDate> {
@@ -117,7 +117,8 @@ fn nearness_falls_with_the_days() {
     assert_eq!(of_month.map(|text| at(of("on March 10"), text)), [ONE, ONE * 4 / 10, 0]);
 }
 
-/// Goal: nothing panics, whatever is asked and whenever. Method: every order of four pieces.
+/// Goal: no query text at any time makes the parser panic. Method: every sequence of up to four of
+/// these words.
 #[test]
 fn any_text_at_any_time_has_a_date_or_none() {
     let pieces = [

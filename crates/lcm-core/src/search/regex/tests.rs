@@ -1,4 +1,5 @@
-//! Tests of regular expressions: bounds, and answers where the automaton has none.
+//! Tests of regular expressions: limits, and matches of the simulation where the automaton gives
+//! up.
 
 use super::*;
 use lcm_text::base::error::ErrorCode;
@@ -37,7 +38,7 @@ fn what_is_too_large_is_over_a_limit() {
     }
 }
 
-/// Goal: where the automaton gives up the answer is the same. Method: word boundaries beside
+/// Goal: a match is found also where the automaton gives up. Method: word boundaries beside
 /// characters that are not ASCII, and an expression with exponentially many states.
 #[test]
 fn what_the_automaton_cannot_answer_is_answered() {
@@ -70,8 +71,8 @@ fn empty_matches_do_not_split_characters() {
     assert!(!regex.is_match("\u{e9}"));
 }
 
-/// Goal: however an expression behaves, what it costs is bounded. Method: one that needs the
-/// simulation and has hundreds of places, and one that reads each byte once.
+/// Goal: the step budget bounds the cost of every expression. Method: an expression with hundreds
+/// of places that needs the simulation, and an expression that reads each byte once.
 #[test]
 fn what_would_cost_too_much_is_refused_and_says_so() {
     let mut regex = Regex::compile("(?s)[a-e].{900}[QZ]").unwrap();

@@ -1,4 +1,4 @@
-//! Tests of the translation: it says what the regex-syntax crate's own says.
+//! Tests of the translation: its result equals the result of the crate `regex_syntax`.
 
 use alloc::{format, string::String, vec, vec::Vec};
 
@@ -20,7 +20,8 @@ fn theirs(pattern: &str) -> Option<Hir> {
     regex_syntax::ParserBuilder::new().nest_limit(NESTING_MAX).build().parse(pattern).ok()
 }
 
-/// The same expression with classes of bytes as classes of the characters of ASCII.
+/// Returns the expression with each class of bytes replaced by the class of the same ASCII
+/// characters.
 fn in_characters(hir: &Hir) -> Hir {
     match hir.kind() {
         HirKind::Class(Class::Bytes(class)) => {
@@ -70,7 +71,8 @@ fn classes_hold_what_unicode_says() {
     }
 }
 
-/// Goal: each character is equal to just those that Unicode says differ in case only.
+/// Goal: each character matches exactly the characters that, by Unicode, differ from it only in
+/// case.
 #[test]
 fn case_folding_is_that_of_unicode() {
     let mut classes = char_classes::CharClasses::default();

@@ -1,11 +1,11 @@
-//! Which segments are merged, and that a step can be read at once.
+//! Tests of merges: which segments are merged, and that one host call can read a whole step.
 
 use alloc::vec;
 
 use super::*;
 use lcm_text::base::limits;
 
-/// Segments of so many documents and of these levels, one behind the other.
+/// Builds a manifest with adjacent segments, each given as number of documents and merge level.
 fn state(segments: &[(u64, u32)]) -> CorpusManifest {
     let mut state = CorpusManifest::default();
     for (documents, level) in segments {
@@ -37,7 +37,8 @@ fn sixteen_of_the_lowest_level_are_merged_the_oldest_first() {
     segments.extend([(100, 0); 18]);
     let mut messages = state(&segments);
     start_merge(&mut messages, Corpus::Messages);
-    // 512 KiB over three quarters of the 14 commits until 16 more wait.
+    // The step size is 512 KiB divided by three quarters of the 14 commits after which 16 more
+    // segments wait.
     assert_eq!(inputs(&messages), Some((16, 16, 51)));
     let mut summaries = state(&segments);
     start_merge(&mut summaries, Corpus::Summaries);
@@ -47,8 +48,8 @@ fn sixteen_of_the_lowest_level_are_merged_the_oldest_first() {
     assert_eq!(inputs(&waiting), Some((0, 16, 96)));
 }
 
-/// Goal: however long a history, its segments get fewer. Method: 16 that are too large together,
-/// and 16 of which no two fit.
+/// Goal: segments are merged also if a full level exceeds the limits of one merge. Method: 16
+/// segments that together are too large, and 16 segments of which no two fit into one merge.
 #[test]
 fn of_large_segments_as_many_are_merged_as_fit() {
     let mut large = state(&[(25_600, 2); 16]);
@@ -74,8 +75,8 @@ fn a_compaction_merges_the_newest_segments_unless_one_is_nearly_all() {
 }
 
 /// Goal: an append reads a step, and everything else it needs, in one host call of 1 MiB. Method:
-/// the sum of what they are from above: beside blocks and lengths packs of 200 KiB, a directory
-/// node of 21 KiB, identities.
+/// adds upper bounds of all values: blocks and lengths, packs of 200 KiB, a directory node of 21
+/// KiB, and identities.
 #[test]
 fn a_step_is_read_within_one_host_call() {
     let inputs = u64::try_from(FAN_OUT).unwrap();

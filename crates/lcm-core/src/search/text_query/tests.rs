@@ -1,10 +1,11 @@
-//! Tests of queries: what is typed, what it means, and its bounds.
+//! Tests of the query parser: the items and filters of typed texts, and the limits.
 
 use alloc::format;
 
 use super::*;
 
-/// Items as text: `+`, `-` or nothing, the terms joined by `&`, then the order.
+/// Returns the items of a query as texts: `+`, `-` or nothing, the terms joined by `&`, then the
+/// order.
 fn items(text: &str) -> Vec<String> {
     let query = TextQuery::parse(text);
     let lossy = |term: &[u8]| String::from_utf8_lossy(term).into_owned();
@@ -19,7 +20,7 @@ fn items(text: &str) -> Vec<String> {
             item.order.iter().map(|(term, at)| format!("{}{at}", lossy(term))).collect();
         format!("{sign}{} {}", terms.join("&"), order.join(",")).trim_end().into()
     };
-    // A word may also be a name in camel case, which is shown of none.
+    // A word may also have an item for its camel-case identifier. Such an item is left out here.
     let typed: Vec<String> = query.items.iter().map(show).collect();
     let is_name = |text: &String| {
         let word = text.strip_prefix('i').map(|name| format!("w{name}"));
@@ -111,7 +112,7 @@ fn short_runs_of_cjk_stand_as_they_are() {
     let three = "c\u{8fc1}\u{79fb}&c\u{79fb}\u{8ba1} c\u{8fc1}0,c\u{79fb}1,c\u{8ba1}2";
     assert_eq!(items("\u{8fc1}\u{79fb}\u{8ba1}"), [three]);
     assert_eq!(items("\u{8fc1}\u{79fb}\u{8ba1} \u{8fc1}"), [three, "c\u{8fc1}"]);
-    // A sentence: each pair counts.
+    // A run over the limit counts as a sentence: each pair of characters is an item.
     assert_eq!(
         items("\u{4e00}\u{4e8c}\u{4e09}\u{56db}\u{4e94}"),
         ["c\u{4e00}\u{4e8c}", "c\u{4e8c}\u{4e09}", "c\u{4e09}\u{56db}", "c\u{56db}\u{4e94}"]

@@ -151,7 +151,8 @@ mod tests {
         parse_vector(&mut fields).map_err(|error| error.into_failure().message)
     }
 
-    /// Goal: decimals are parts of the largest, to the nearest. Method: against floats.
+    /// Goal: each number becomes the nearest fraction of the largest number. Method: compares with
+    /// the result in floats.
     #[test]
     #[expect(clippy::as_conversions, clippy::cast_possible_truncation, reason = "small floats")]
     fn a_vector_is_parts_of_its_largest_number() {
@@ -176,7 +177,7 @@ mod tests {
             floats.iter().map(|float| (float / largest * 127.0).round() as i8).collect();
         let json = alloc::format!(r#"{{"vector":[{}]}}"#, texts.join(","));
         assert_eq!(read(&json).unwrap().unwrap(), expected);
-        // No scale is kept: the same times a power of ten is the same.
+        // No scale is kept: the same numbers times a power of ten give the same vector.
         let scaled: Vec<_> =
             floats.iter().map(|float| alloc::format!("{:e}", float * 1e-9)).collect();
         let json = alloc::format!(r#"{{"vector":[{}]}}"#, scaled.join(","));

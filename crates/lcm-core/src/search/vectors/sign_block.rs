@@ -138,7 +138,7 @@ mod tests {
         }
     }
 
-    /// Goal: whatever order documents come in, and come again, a block is the same.
+    /// Goal: a block holds the vector that was last set for each document, in any order of setting.
     #[test]
     fn a_block_is_what_was_set_last() {
         let vector = |seed: i8| -> Vec<i8> { (0..20).map(|at| (at * 3 + seed) % 5 - 2).collect() };
@@ -159,8 +159,8 @@ mod tests {
         assert_eq!(block.iter_vectors(0, 20).count(), 4);
     }
 
-    /// Goal: no bytes make a block read beyond its end. Method: every cut, and every bit turned in
-    /// the head.
+    /// Goal: no bytes make a block read beyond its end. Method: cuts the block at every length, and
+    /// flips every bit of its head.
     #[test]
     fn a_damaged_block_is_none() {
         let mut block = SignBlock::default();
@@ -175,7 +175,8 @@ mod tests {
         for bit in 0..HEAD_BYTES * 8 {
             let mut bytes = bytes.clone();
             bytes[bit / 8] ^= 1 << (bit % 8);
-            // A document more that is said to have none cannot be told here, but is counted.
+            // A flipped bit that adds a covered document without a vector is not detected here, but
+            // changes the number of covered documents.
             assert!(SignBlock::read(&bytes, 12).is_none_or(|read| read.covered != block.covered));
         }
     }

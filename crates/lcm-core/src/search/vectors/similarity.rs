@@ -113,7 +113,7 @@ mod tests {
             mixed ^ (mixed >> 31)
         }
 
-        /// Nearly normal: a sum of four uniform ones.
+        /// Returns a nearly normally distributed number: the sum of four uniform numbers.
         fn normal(&mut self) -> f64 {
             (0..4).map(|_| (self.next() >> 11) as f64 / (1u64 << 53) as f64 - 0.5).sum()
         }
@@ -171,7 +171,8 @@ mod tests {
         }
     }
 
-    /// How many in a thousand of the true ten nearest are among the ten that both steps find.
+    /// Returns, in thousandths, how many of the true ten nearest documents are among the ten that
+    /// both steps find.
     fn found_permille(documents: &[Vec<f64>], queries: &[Vec<f64>], rescored: usize) -> usize {
         let stored: Vec<_> = documents.iter().map(|document| quantised(document)).collect();
         let mut found = 0;
@@ -196,12 +197,12 @@ mod tests {
         found * 100 / queries.len()
     }
 
-    /// Goal with [`VECTOR_RESCORED_MAX`]: 95 % of the ten nearest documents are found, even among
-    /// unrelated vectors.
+    /// Goal: with [`VECTOR_RESCORED_MAX`] rescored documents, 95 % of the ten nearest documents are
+    /// found, even among unrelated vectors.
     ///
-    /// The nearest documents are found by cosines of floats: among unrelated vectors, and among
-    /// vectors in clusters, like embeddings. Measured with 200 rescored documents: 893 and 990 of
-    /// 1000; with 512: 960 and 990.
+    /// Method: cosines of floats give the true nearest documents, among unrelated vectors and among
+    /// vectors in clusters, which are like embeddings. Measured with 200 rescored documents: 893
+    /// and 990 of 1000; with 512: 960 and 990.
     #[test]
     fn both_steps_find_the_nearest() {
         let (mut random, dimensions) = (Random(3), 384);

@@ -12,9 +12,10 @@ use crate::storage::{
 };
 use lcm_text::{base::limits, types::model::Level};
 
-/// Milliseconds for which a task leases its requests by default: longer than most answers take, and
-/// not much longer, because a process that is killed keeps the others from its requests for so
-/// long. An answer that takes longer may be asked for twice; the later one is then `stale`.
+/// Default lease of the requests of a task, in milliseconds. The lease is longer than most answers
+/// take, but not much longer: if the process is killed, no other process can take its requests
+/// until the lease ends. If an answer takes longer than the lease, two processes may request the
+/// same answer; the later answer is then `stale`.
 pub(crate) const LEASE_MS: u32 = 120_000;
 
 /// The attempts on one set of sources. The commit of a summary of these sources deletes the record.
@@ -24,8 +25,8 @@ pub(crate) struct TaskAttempts {
     pub(crate) level: StoredLevel,
     /// Number of the next attempt, from 1.
     pub(crate) attempt: u32,
-    /// Findings of the verifier in the last answer, one a line, less than 2 KiB; empty: there are
-    /// none, or there was no answer.
+    /// Findings of the verifier in the last answer, one per line, less than 2 KiB; empty: the last
+    /// answer had no findings, or there was no answer.
     pub(crate) findings: String,
     /// Tokens of the prompts and answers so far.
     pub(crate) tokens: u64,

@@ -1,7 +1,7 @@
 //! Records of identities, by which ingest recognises stored messages.
 //!
 //! In: an entry id, an event key, or a call id of a tool result. Out: the seq of the message that
-//! has this identity, and a hash of what it says.
+//! has this identity, and a hash of the message's content.
 
 use alloc::{borrow::Cow, vec::Vec};
 
@@ -78,13 +78,13 @@ pub(crate) fn collect_lookups(raw: &str, message: &ParsedMessage) -> Vec<Identit
     out
 }
 
-/// What a message is compared by with the stored message that has one of its identities.
+/// Hashes by which a message is compared with the stored message that has one of its identities.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct IdentityContent {
     /// Hash of what the message says and of its call ids, as in its mark.
     pub(crate) said: [u8; 8],
-    /// Content identity of the message, with which messages of one call id are compared. The hash
-    /// of what a message says would not do, because it changes with its rules.
+    /// Content identity of the message, by which messages with the same call id are compared. The
+    /// hash `said` is unsuitable for them, because it changes with the rules that compute it.
     pub(crate) content: [u8; 16],
 }
 

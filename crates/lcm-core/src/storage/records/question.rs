@@ -91,8 +91,8 @@ pub(crate) struct EvidencePassage {
     pub(crate) offset: u64,
     /// Most tokens of the passage.
     pub(crate) tokens_max: u32,
-    /// The mark with which the model was shown the passage; `None`: the message stands, or a
-    /// message of the summary does.
+    /// The mark of withdrawn messages with which the model was shown the passage. `None`: the
+    /// message, or at least one message of the summary, is in the line.
     pub(crate) mark: Option<WithdrawnMark>,
 }
 

@@ -53,7 +53,8 @@ pub(crate) struct RemakeRecord {
 /// How a summary left the context.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum ContextExit {
-    /// The line changed within the summary, and its sources took its place. No search returns it.
+    /// The line changed within the summary, and the sources of the summary took its place. No
+    /// search returns the summary.
     GaveWay,
     /// All messages of the summary were withdrawn with it.
     Withdrawn,
@@ -90,7 +91,8 @@ impl RemakeRecord {
     ///
     /// # Errors
     ///
-    /// `corrupt`; errors of the store.
+    /// `corrupt`: the record is damaged; `unsupported`: the record has a newer format; errors of
+    /// the store.
     pub(crate) fn read(
         session: &mut StoreSession<'_>,
         keys: &ConversationKeys,
@@ -149,7 +151,8 @@ impl RemakeRecord {
         drop_oldest(list, EXITS_MAX);
     }
 
-    /// Removes the exits of summaries that are in the context again, or leave it in another way.
+    /// Removes the exits of summaries that are in the context again, or that leave the context in
+    /// another way.
     pub(crate) fn take_back(&mut self, ids: &[[u8; 8]]) {
         self.gave_way.retain(|id| !ids.contains(id));
         self.withdrawn.retain(|id| !ids.contains(id));

@@ -12,7 +12,8 @@ use crate::storage::{
     record_key::RecordKey,
 };
 
-/// Most depths that are counted apart. A depth needs at least twice the summaries of the next.
+/// Most depths with a count of their own. A depth has at least twice as many summaries as the next
+/// depth.
 const DEPTHS_MAX: usize = 64;
 
 /// Number and tokens of the summaries of one depth.
@@ -22,7 +23,7 @@ pub(crate) struct DepthTally {
     pub(crate) tokens: u64,
 }
 
-/// The summaries of each depth, from 0 on; the last of 64 has all deeper ones, too.
+/// The summaries of each depth, from 0 on. The last of 64 entries also counts all deeper summaries.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct SummaryCounts {
     pub(crate) depths: Vec<DepthTally>,
@@ -41,7 +42,8 @@ impl SummaryCounts {
         RecordKey::new(keys.summary_counts_key())
     }
 
-    /// Returns whether both count the same summaries, with `all_tokens` also the same tokens.
+    /// Returns whether both records have equal numbers of summaries at each depth, and with
+    /// `all_tokens` also equal tokens.
     pub(crate) fn matches(&self, other: &Self, all_tokens: bool) -> bool {
         let is_equal = |(one, other): (&DepthTally, &DepthTally)| {
             one.count == other.count && (!all_tokens || one.tokens == other.tokens)

@@ -4,9 +4,10 @@
 //! Out: records beside the sequence of messages. [`crate::ingest`] decides which messages fill the
 //! slot; assembly puts the newest version before every context.
 //!
-//! A version that differs little from the version before, or from the whole version whose text that
-//! one shares, has only what changed. The shared text is always in a whole version, so reading a
-//! version takes at most two records, beside the chunks of large texts.
+//! A version is stored whole, or only as its differences from a whole version that it shares text
+//! with. The shared version is the previous version if that is whole, else the version with which
+//! the previous version shares text. So reading a version takes at most two records, besides the
+//! chunks of large texts.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -92,22 +93,24 @@ pub(crate) struct SystemMessage {
     /// Version of the rules that counted `tokens`.
     pub(crate) derivation_version: u32,
     pub(crate) tokens: u32,
-    /// Numbers of bytes at the beginning and the end that are those of the message at the same
-    /// place of the shared version; `raw` is the text between. Zeros: `raw` is the whole text.
+    /// Numbers of bytes at the beginning and at the end of the text that equal the message with the
+    /// same index in the shared version; `raw` is the text between them. Zeros: `raw` is the whole
+    /// text.
     pub(crate) shared: [u32; 2],
     pub(crate) raw: RawText,
 }
 
-/// System messages with which a list of the host began, after those of the option `system`.
+/// The record of one version: the messages of the option `system`, then the system messages with
+/// which a list of the host began.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct SystemVersion {
     /// Number of the version, from 1.
     pub(crate) number: u64,
-    /// Time of the call that stored it.
+    /// Time of the call that stored the version.
     pub(crate) time: Timestamp,
     /// Id of the version that was the newest before; `None`: there was none.
     pub(crate) previous: Option<[u8; 8]>,
-    /// `None`: the version is whole.
+    /// The whole version whose text this version shares; `None`: this version is whole.
     pub(crate) shared: Option<SharedVersion>,
     pub(crate) messages: Vec<SystemMessage>,
 }
@@ -236,13 +239,15 @@ impl SystemMessage {
     }
 }
 
-/// Counts the leading system messages of a list that one version takes.
+/// Counts the system messages at the beginning of a list that become one version: at most
+/// [`SYSTEM_MESSAGES_MAX`].
 pub(crate) fn count_leading(roles: impl Iterator<Item = Role>) -> usize {
     roles.take_while(|role| *role == Role::System).take(SYSTEM_MESSAGES_MAX).count()
 }
 
-/// Returns whether the context has a run, or does not end with withdrawn messages: false before the
-/// first message, and after a new session or a rewind withdrew all messages that no summary has.
+/// Returns whether the conversation has messages, and its context has a run or does not end with
+/// withdrawn messages. So the result is false before the first message, and after a new session or
+/// a rewind withdrew all messages that no summary covers.
 pub(crate) fn is_begun(head: &ConversationHead) -> bool {
     let is_run = |item: &ContextItem| matches!(item, ContextItem::Run(_));
     let items = head.context.inline_items();
@@ -256,8 +261,8 @@ pub(crate) fn hash_version<'a>(said: impl Iterator<Item = &'a [SaidPart]>) -> [u
     hash::hash_prefix(&hash::hash_fields(&[b"lcm system", &running]))
 }
 
-/// Returns what the messages of a version say: the texts of each joined by line breaks, the
-/// messages by blank lines.
+/// Returns the texts of the messages of a version. The texts of one message are joined by line
+/// breaks, the messages by blank lines.
 pub(crate) fn join_texts(texts: &[SystemText]) -> String {
     let said: Vec<String> = texts.iter().map(SystemText::read_said).collect();
     said.join("\n\n")
@@ -278,8 +283,8 @@ pub(crate) fn read_newest(
     Ok(session.read_immutable_records(&wanted)?.pop())
 }
 
-/// Reads all versions with their ids and the sizes of their records: by number, but the version in
-/// the slot last.
+/// Reads all versions with their ids and the sizes of their records, in the order of their numbers;
+/// the version in the slot comes last, whatever its number.
 ///
 /// # Errors
 ///
@@ -342,8 +347,8 @@ mod tests {
         }
     }
 
-    /// Goal: a text between shared bytes is the text again. Method: texts that differ at each place
-    /// and in length, with characters of several bytes.
+    /// Goal: a text that is stored without its shared bytes is restored exactly. Method: texts that
+    /// differ at each place and in length, with characters of several bytes.
     #[test]
     fn a_text_between_shared_bytes_is_whole_again() {
         let base = "t\u{e9}xt of a rule \u{20ac} and more words \u{e9}";

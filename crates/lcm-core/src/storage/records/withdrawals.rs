@@ -1,14 +1,15 @@
 //! Withdrawals: the messages that left the line of a conversation, and why.
 //!
 //! In: ranges of messages that an append or a rewind sets aside, or that an append stores as other
-//! forms of messages. Out: the ranges, which alignment leaves out. The context has withdrawn items
-//! for the same messages until a summary of the messages around them takes their place; this record
-//! stays.
+//! forms of messages. Out: the ranges, which the alignment of a list leaves out. The context has
+//! withdrawn items for the same messages until a summary of the messages around them takes their
+//! place; this record stays.
 //!
-//! The set-aside ranges are a tree: each names the message that it followed. So a list that goes
-//! back is compared with the ranges that followed the last message that it shares with the line. A
-//! list that goes another way in doubt sets nothing aside: its messages follow the newest message
-//! in the line, and a branch start names the message that they followed in the list.
+//! The set-aside ranges form a tree: each range names the message that it followed. If a host
+//! returns to an earlier branch, its list is compared with the ranges that followed the last
+//! message that list and line share. If it is doubtful whether a list leaves the line, nothing is
+//! set aside. The new messages of the list then follow the newest message in the line, and a
+//! [`BranchStart`] names their predecessor in the list.
 
 use alloc::vec::Vec;
 
@@ -25,9 +26,9 @@ use lcm_text::base::error::{Error, Result};
 /// Most ranges of one conversation: at most 19 bytes each, so that the record with the forms is a
 /// value of the store.
 const RANGES_MAX: usize = 8_192;
-/// Most other forms whose marks are remembered, the newest ones: 64 KiB.
+/// Most other forms whose marks are kept, the newest ones; the marks take 64 KiB.
 const FORMS_MAX: usize = 4_096;
-/// Most branch starts that are remembered, the newest ones.
+/// Most branch starts that are kept, the newest ones.
 const BRANCHES_MAX: usize = 64;
 
 /// Why a message is not in the line.
@@ -60,11 +61,11 @@ impl WithdrawnRange {
     }
 }
 
-/// A message that followed another message in its list than in the line.
+/// A message whose predecessor in its list is not its predecessor in the line.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct BranchStart {
     pub(crate) seq: u64,
-    /// Seq of the message that it followed in its list; 0: none.
+    /// Seq of the predecessor in the list; 0: the message was the first of its list.
     pub(crate) after: u64,
 }
 
@@ -72,11 +73,12 @@ pub(crate) struct BranchStart {
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct Withdrawals {
     pub(crate) ranges: Vec<WithdrawnRange>,
-    /// Branches that begin in the line, ascending; also those that were set aside, as long as the
-    /// line has messages that their lists did not have.
+    /// Branch starts, ascending by seq. A start whose message was set aside stays as long as the
+    /// line has messages between the start and its predecessor.
     pub(crate) branches: Vec<BranchStart>,
     /// Marks of the newest other forms, in the order in which they were added, and of the same
-    /// version as the marks of the head. So a list is compared with the forms without reading them.
+    /// version as the marks of the head. So a list is compared with the forms without reading the
+    /// stored messages.
     pub(crate) forms: Vec<MessageMark>,
 }
 
@@ -120,7 +122,7 @@ impl Withdrawals {
         self.branches.extend(&other.branches);
     }
 
-    /// Sets aside the messages of the line after `fork`, of `messages` stored.
+    /// Sets aside the messages of the line after seq `fork`. `messages`: number of stored messages.
     ///
     /// # Errors
     ///
@@ -150,11 +152,12 @@ impl Withdrawals {
         Ok(())
     }
 
-    /// Remembers that the message `seq` follows `after` in its list, and not the message before it.
+    /// Records that the predecessor of message `seq` in its list is `after`, not its predecessor in
+    /// the line.
     pub(crate) fn add_branch(&mut self, seq: u64, after: u64) {
         let place = self.branches.partition_point(|start| start.seq < seq);
         match self.branches.get_mut(place) {
-            // The earlier message leaves more messages between them.
+            // Of two predecessors, the earlier one is kept: more messages lie between it and `seq`.
             Some(start) if start.seq == seq => start.after = start.after.min(after),
             _ => self.branches.insert(place, BranchStart { seq, after }),
         }
@@ -210,8 +213,8 @@ impl Withdrawals {
         self.ranges = ranges;
     }
 
-    /// Puts the messages of ascending ranges back into the line. If other messages of the line are
-    /// then between a range and the message that it followed, the range is a branch after it.
+    /// Puts the messages of ascending ranges back into the line. If messages of the line then lie
+    /// between a range and its predecessor, the first message of the range becomes a branch start.
     pub(crate) fn restore_ranges(&mut self, restored: &[(u64, u64)]) {
         let find_start = |(first, _): &(u64, u64)| {
             let range = self.range_of(*first)?;
@@ -231,8 +234,9 @@ impl Withdrawals {
         }
     }
 
-    /// Remembers that the message of the line after ranges that came back follows, in its list, the
-    /// message before them. `messages`: number of stored messages.
+    /// Adds a branch start for the first message of the line after the restored ranges: its
+    /// predecessor in its list is the message of the line before the restored ranges. `messages`:
+    /// number of stored messages.
     pub(crate) fn split_restored(&mut self, restored: &[(u64, u64)], messages: u64) {
         let (Some((first, _)), Some((_, last))) = (restored.first(), restored.last()) else {
             return;
@@ -244,8 +248,9 @@ impl Withdrawals {
         }
     }
 
-    /// Lists the messages of the line between each branch start and the message that it followed in
-    /// its list, as first and last seq: messages that the list did not have.
+    /// Lists for each branch start the seqs after its predecessor and before itself, as first and
+    /// last seq, if any of these messages is in the line. The list of the branch did not have these
+    /// messages.
     pub(crate) fn list_gaps(&self) -> impl Iterator<Item = (u64, u64)> {
         let gaps = self.branches.iter().map(|start| (start.after + 1, start.seq - 1));
         gaps.filter(|(first, last)| self.count_through(*last) > self.count_through(*first - 1))
@@ -268,12 +273,12 @@ impl Withdrawals {
         self.ranges.iter().rev().filter(move |range| range.reason == reason)
     }
 
-    /// Returns the number of messages in the line, of `messages` stored.
+    /// Returns the number of messages in the line. `messages`: number of stored messages.
     pub(crate) fn count_in_line(&self, messages: u64) -> u64 {
         messages - self.ranges.iter().map(WithdrawnRange::count).sum::<u64>().min(messages)
     }
 
-    /// Returns the seq of the message at a position of the line, from 1; position 0: 0.
+    /// Returns the seq of the message at a position of the line, from 1; position 0 gives 0.
     pub(crate) fn seq_at(&self, position: u64) -> u64 {
         let mut seq = position;
         for range in &self.ranges {
@@ -323,8 +328,8 @@ impl Withdrawals {
         ranges.map(|it| (it.seq_first.max(seq_first), it.seq_last.min(seq_last))).collect()
     }
 
-    /// Adds a range of messages of the line; one of other forms is joined with other forms before
-    /// it.
+    /// Withdraws a range of messages of the line. A range of other forms is joined with a range of
+    /// other forms that ends directly before it.
     fn add_range(&mut self, range: WithdrawnRange) -> Result<()> {
         let place = self.ranges.partition_point(|known| known.seq_last < range.seq_first);
         let before = place.checked_sub(1).and_then(|place| self.ranges.get_mut(place));
@@ -387,7 +392,8 @@ mod tests {
             (seed >> 33) % below
         };
         let mut record = Withdrawals::default();
-        // For each message, `None`: in the line; else its predecessor, or `None`: a revision.
+        // For each message. `None`: in the line; `Some(None)`: another form; `Some(Some(seq))`: set
+        // aside, with this predecessor.
         let mut flags: Vec<Option<Option<u64>>> = alloc::vec![None; 61];
         for _ in 0..2_000 {
             let first = 1 + random(60);

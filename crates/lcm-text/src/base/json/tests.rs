@@ -159,7 +159,7 @@ fn truncated_or_damaged_input_is_refused_and_never_panics() {
     for end in 0..raw.len() {
         assert!(parse_object(&raw[..end]).is_err(), "{end}");
         for start in 0..=end {
-            // Arbitrary spans: only that nothing panics and spans stay inside.
+            // Arbitrary spans: no call may panic, and no returned span may leave the text.
             let span = ByteSpan::from_range(start, end);
             let _ = (list_members(raw, span), list_elements(raw, span), kind(raw, span));
             let _ = text(raw, span);
@@ -254,7 +254,8 @@ fn agrees_with_serde_json_on_valid_documents() {
 
 #[test]
 fn accepts_exactly_what_serde_json_accepts() {
-    // Goal: the grammar, on every value of up to 5 characters of those that matter to it.
+    // Goal: the grammar. Method: every value of up to 5 characters from an alphabet of the
+    // characters that the grammar distinguishes.
     let alphabet = "[]{}:,\"a0-.e \\";
     let mut accepted = 0;
     let mut values = vec![String::new()];

@@ -1,4 +1,4 @@
-//! Which payloads are found, and what stands for them.
+//! Tests of large payloads: which texts become payloads, and which references replace them.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -16,7 +16,7 @@ fn made(dialect: Dialect, raw: &str, least: u32) -> Option<NewPlaceholder> {
     build_placeholder(dialect, raw, &message, least, ROOT)
 }
 
-/// The content of each payload, decoded as it would be read back.
+/// Returns the content of each payload, decoded as a read of the stored payload decodes it.
 fn contents(raw: &str, made: &NewPlaceholder) -> Vec<String> {
     let read = |file: &PayloadRecord| {
         let start = int::to_usize(u64::from(file.place.start));
@@ -47,7 +47,7 @@ fn a_file_block_is_large_from_the_threshold_on() {
         let body = "x".repeat(letters);
         user(&format!("see <file name=\"a.csv\" mime=\"text/csv\">{body}</file> please"))
     };
-    // 4 letters are a token, and the estimate rounds up.
+    // 4 letters cost one token, and the estimate rounds up.
     assert!(made(Dialect::Lcm, &block(4 * 1_999), 2_000).is_none());
     for letters in [4 * 1_999 + 1, 4 * 2_000] {
         let raw = block(letters);

@@ -1,4 +1,5 @@
-//! One small payload of each kind with the exact text, and the contract on mutated ones.
+//! Tests of outlines: the exact outline of one small payload of each kind, and the limits for
+//! mutated payloads.
 
 use alloc::{
     borrow::ToOwned,
@@ -19,7 +20,8 @@ fn payload<'a>(name: &'a str, head: &'a str) -> PayloadText<'a> {
     PayloadText { name, mime: None, head, tail: "", bytes, lines, is_whole: true }
 }
 
-/// The first bytes of what is ten times as long.
+/// Returns a partial payload: `head` is the beginning of a payload of ten times as many bytes and
+/// lines.
 fn partial<'a>(name: &'a str, head: &'a str, tail: &'a str) -> PayloadText<'a> {
     let whole = payload(name, head);
     PayloadText { tail, bytes: whole.bytes * 10, lines: whole.lines * 10, is_whole: false, ..whole }
@@ -192,7 +194,7 @@ fn code_lists_definitions_with_their_lines() {
     );
 }
 
-/// Definitions found in a file of this name.
+/// Returns the definitions that the outline of a file with this name lists.
 fn definitions(name: &str, text: &str) -> Vec<String> {
     let text = build_outline(&payload(name, text)).text;
     let list = text.split_once("definition").map_or("", |(_, list)| list);
@@ -385,7 +387,7 @@ fn the_name_comes_before_the_type_and_both_before_the_content() {
     assert_eq!(kind("", Some("text/x-python"), "x"), PayloadFormat::Code("Python"));
     assert_eq!(kind("", Some("image/svg+xml"), "x"), PayloadFormat::Xml);
     assert_eq!(kind("", Some("video/mp4"), "x"), PayloadFormat::Binary);
-    // Tools, not endings.
+    // A name in lower case without a dot is the name of a tool, not a file extension.
     assert_eq!(kind("bash", None, "x"), PayloadFormat::Text);
     assert_eq!(kind("sql", None, "x"), PayloadFormat::Text);
 }
@@ -418,7 +420,7 @@ fn long_lists_are_cut_from_the_end() {
     assert!(text.ends_with(" more"), "{text}");
 }
 
-/// Beginnings of every kind, to be mutated.
+/// Returns the beginnings of payloads of every kind, to be mutated.
 fn samples() -> Vec<String> {
     let png = base64(b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\x01\0\x02\0\0\x01\xe0 and more of it");
     let jpeg = base64(b"\xff\xd8\xff\xe0\0\x04ab\xff\xff\xc2\0\x11\x08\x01\0\x02\0 and more of it");

@@ -1,4 +1,4 @@
-//! Tests of the rules: each refuses what it is about, and nothing else.
+//! Tests of the rules: each rule reports messages that break the rule, and no other messages.
 
 use alloc::format;
 
@@ -13,7 +13,8 @@ fn refuses(dialect: Dialect, messages: &str, finding: &str) {
     assert!(found.contains(finding), "{messages}: {found}");
 }
 
-/// A conversation around the content of an assistant and of the user's answer.
+/// Returns a conversation with this content of the assistant, and this content of the user's answer
+/// to it.
 fn turn(assistant: &str, user: &str) -> String {
     format!(
         r#"[{{"role":"user","content":"q"}},{{"role":"assistant","content":[{assistant}]}},

@@ -66,7 +66,7 @@ const CUE_WORDS: [(u16, &[&str]); 8] = [
     ]),
 ];
 
-/// Strings of which one occurs in most lines with which programs report errors.
+/// Most lines in which programs report errors contain one of these strings.
 const REPORT_MARKERS: [&str; 14] = [
     "rror: ",
     "rror] ",

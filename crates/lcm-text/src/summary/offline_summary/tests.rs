@@ -1,11 +1,11 @@
-//! Claims about extracted summaries, fallbacks and capped texts.
+//! Tests of the offline summariser: extracted summaries, fallbacks and capped texts.
 
 use alloc::{format, string::String, vec::Vec};
 
 use super::*;
 use crate::summary::transcript::{DIRECTIVE_NOTE, EXPAND_PREFIX};
 
-/// A small generator, so that sources are varied and the same everywhere.
+/// A pseudo-random generator, so that sources vary but are the same on every machine.
 struct Random(u64);
 
 impl Random {
@@ -63,7 +63,8 @@ fn block(time: &str, role: &str, text: &str) -> String {
     format!("[2026-01-02 {time} {role}]\n{text}")
 }
 
-/// A conversation of so many messages with a fact of its own in each.
+/// Returns the source text of a conversation with this number of messages, each with a fact that no
+/// other message has.
 fn conversation(messages: usize) -> String {
     let blocks: Vec<String> = (0..messages)
         .map(|number| {
@@ -87,7 +88,7 @@ fn assert_literal(source: &str, summary: &str) {
     for line in summary.lines().filter(|line| !line.starts_with(EXPAND_PREFIX)) {
         let text =
             crate::summary::transcript::parse_inline_header(line).map_or(line, |(_, text)| text);
-        // The mark before a text that begins like a line of the engine is not of the source.
+        // The mark before a text that begins like a line of the engine is not part of the source.
         let whole = |text: &str| {
             let unmarked = text.strip_prefix('\\').unwrap_or(text);
             lines.iter().any(|line| line.contains(text) || line.contains(unmarked))
@@ -255,7 +256,8 @@ fn a_line_number_is_no_fact() {
 
 #[test]
 fn twenty_thousand_tokens_are_one_pass() {
-    // Linear by the count of characters looked at is not observable; that it ends is.
+    // A test cannot count the characters that are read, so it only checks that a large source is
+    // summarised.
     let source = conversation(3000);
     assert!(tokens::estimate(&source) > 20_000);
     let summary = summarize_extractively(&source, 2400);

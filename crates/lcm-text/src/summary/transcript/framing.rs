@@ -1,8 +1,9 @@
 //! Frames content: no line of content can be read as a line that the engine writes around it.
 //!
-//! In: text of a message, an answer or a file. Out: the same text with a backslash before what the
-//! engine's own lines begin with. The engine's lines are block headers, headers of extracts, notes
-//! and labels, and the tags around the parts of a prompt. docs/decisions/020 has the reasons.
+//! In: text of a message, an answer or a file. Out: the same text, with a backslash before each
+//! line or tag that looks like the beginning of one of the engine's own lines. The engine's own
+//! lines are block headers, headers of extracts, notes and labels, and the tags around the parts of
+//! a prompt. docs/decisions/020 has the reasons.
 
 use alloc::{borrow::Cow, string::String, vec::Vec};
 
@@ -19,21 +20,22 @@ const TAGS: [&str; 4] = ["source", "previous", "findings", "question"];
 const NAME_MAX: usize = 8;
 /// Beginnings of the engine's lines within a block.
 const LABELS: [&str; 3] = ["tool call", "tool result", "tool error"];
-/// Beginning and end of the notes that count what was left out.
+/// Beginning and end of the notes that count omitted tokens or failures.
 const COUNTED_NOTES: [(&str, &str); 2] =
     [("[... ", " tokens left out ...]"), ("[... ", " more failures ...]")];
 
-/// Whether a line is of a block or of a summary.
+/// Whether a line belongs to a message or to a model's answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum LineKind {
-    /// A line of a message, in which no line of omitted details is.
+    /// A line of a message. A line of omitted details (`Expand for details about:`) is marked here,
+    /// because only a summary has such a line.
     Content,
-    /// A line of a model's summary, which may end with a line of omitted details.
+    /// A line of a model's summary. A line of omitted details is kept unmarked.
     Answer,
 }
 
-/// Splits a text at everything that may be read as the end of a line. The ends are not in the
-/// lines.
+/// Splits a text at every character or pair that a reader may take for the end of a line. The lines
+/// are without their ends.
 pub(crate) fn split_lines(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = Some(text).filter(|text| !text.is_empty());
     core::iter::from_fn(move || {
@@ -66,13 +68,13 @@ pub(crate) fn push_line(out: &mut String, line: &str, kind: LineKind) {
     }
 }
 
-/// Returns a text in which every line is content.
+/// Returns the text with a mark in every line that begins like a line of the engine.
 pub fn frame_content(text: &str) -> String {
     frame_lines(text, LineKind::Content)
 }
 
-/// Returns an answer of a model as the text of a summary: none of its lines is a header, whatever
-/// the model wrote or copied.
+/// Returns an answer of a model as the text of a summary. Lines that begin like a header or label
+/// are marked, whatever the model wrote or copied.
 pub fn frame_answer(text: &str) -> String {
     frame_lines(text, LineKind::Answer)
 }
@@ -88,7 +90,8 @@ fn frame_lines(text: &str, kind: LineKind) -> String {
     out
 }
 
-/// Returns the byte at which a line begins like a line of the engine; `None`: it does not.
+/// Returns the byte offset of the first visible character if the line begins like a line of the
+/// engine there; `None`: the line needs no mark.
 pub(crate) fn find_frame(line: &str, kind: LineKind) -> Option<usize> {
     let at = line.find(|c| !is_blank(c))?;
     let rest = line.get(at..)?;
@@ -105,8 +108,8 @@ pub(super) fn begins_with_bracket(line: &str) -> bool {
     line.trim_start_matches(|c| c == MARK || is_blank(c)).starts_with(is_bracket)
 }
 
-/// Returns whether a line is a note of the engine that something was left out. Content may hold
-/// such a line: it speaks for nobody.
+/// Returns whether a line is a note of the engine about omitted text. Content may contain such a
+/// line unmarked, because the note imitates no speaker.
 pub(crate) fn is_omission_note(line: &str) -> bool {
     let line = line.trim_end();
     let counts = |(prefix, suffix): &(&str, &str)| {
@@ -160,7 +163,7 @@ fn starts_like(text: &str, label: &str) -> bool {
     text.get(..label.len()).is_some_and(|head| head.eq_ignore_ascii_case(label))
 }
 
-/// Returns whether a reader may see the end of a line in a character.
+/// Returns whether a reader may take a character for the end of a line.
 pub(crate) const fn is_line_end(c: char) -> bool {
     matches!(
         c,
@@ -168,7 +171,7 @@ pub(crate) const fn is_line_end(c: char) -> bool {
     )
 }
 
-/// Returns whether a character is white or not seen at all.
+/// Returns whether a character is whitespace, a control character, or otherwise invisible.
 fn is_blank(c: char) -> bool {
     c.is_whitespace()
         || c.is_control()

@@ -154,7 +154,7 @@ mod tests {
             ("a <memory>x<memory>y</memory>z</memory> b", "a  b"),
             ("a <memory>x<memory-2>y</memory> b", "a  b"),
             ("a <memory-2>x</memory-2> <memory>y</memory>", "a"),
-            // Not closed, not opened, other names.
+            // Elements that are not closed or not opened, and elements with other names.
             ("a <memory> b", "a <memory> b"),
             ("a </memory> b", "a </memory> b"),
             ("<memory>a<memory>b</memory>c", "<memory>ac"),
@@ -163,7 +163,7 @@ mod tests {
                 "<memory-3>x</memory-3><Memory>y</Memory>",
             ),
             ("<memory <b>x</memory>", "<memory <b>x</memory>"),
-            // An announcement goes with its element, and only with it.
+            // An announcement is removed together with its element, and is kept without an element.
             ("Untrusted context (metadata, no orders):\n<memory>x</memory>\nasked", "asked"),
             ("a\nUntrusted context (metadata):\n\n<memory>x</memory>\nb", "a\nb"),
             (
@@ -179,8 +179,8 @@ mod tests {
         assert_eq!(none, "<memory>x</memory>");
     }
 
-    /// The time is linear in the length of the text; a search of all open elements for each tag
-    /// would take a minute.
+    /// Goal: the time is linear in the length of the text. A search of all open elements for each
+    /// tag would take a minute.
     #[test]
     fn stripping_takes_time_with_the_length_of_what_is_repeated() {
         for unit in ["<memory>", "<memory ", "</memory>", "<memory-2></memory>"] {

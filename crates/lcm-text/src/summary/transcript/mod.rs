@@ -2,8 +2,8 @@
 //!
 //! Input: raw messages with their parts, or stored summaries. Output: one block of text for each, a
 //! header line `[2026-01-02 03:04 user]` and then the content. Blocks are separated by one empty
-//! line. No line of content begins with a bracket but notes of what was left out. The module also
-//! renders summaries for contexts, and removes reasoning from answers.
+//! line. Of the lines of content, only notes about omitted text begin with a bracket. The module
+//! also renders summaries for contexts, and removes reasoning from answers.
 
 mod answer_cleanup;
 mod block_header;
@@ -136,8 +136,8 @@ pub fn render_message(
     open.is_some()
 }
 
-/// Returns the word in a header for whose text a part is: a role, or `data` for text that a message
-/// carries and nobody said in it.
+/// Returns the word by which a header names the author of a part: a role, or `data` for the text of
+/// a file and for an unknown part, which the author of the message did not say.
 #[must_use]
 pub const fn part_speaker(role: Role, part: &Part) -> &'static str {
     match (role, part) {

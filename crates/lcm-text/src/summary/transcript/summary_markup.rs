@@ -76,9 +76,9 @@ pub fn render_focus_plain(id: &str, summaries: &[String], text: &str) -> String 
     out
 }
 
-/// Appends the rest of the first line, the text and the last line. A backslash is put before a text
-/// line that begins with a bracket, and before a line in which backslashes precede the bracket: one
-/// backslash is always this function's.
+/// Appends the rest of the first line, the text and the last line. A backslash is put before each
+/// line of the text that begins with a bracket, or with backslashes and then a bracket. So exactly
+/// one backslash before a bracket comes from this function.
 fn append_plain_body(out: &mut String, trust: Trust, id: &str, sources: &[&str], text: &str) {
     out.push_str(&format!(", {}", trust.as_str()));
     if !sources.is_empty() {

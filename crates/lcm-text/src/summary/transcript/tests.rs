@@ -1,4 +1,4 @@
-//! Claims about rendered blocks, scrubbed media, cleaned answers and the published element.
+//! Tests of rendered blocks, omitted media, cleaned answers and the XML element of a summary.
 
 use alloc::{format, string::String, vec, vec::Vec};
 
@@ -66,7 +66,7 @@ impl Draft {
         self
     }
 
-    /// What is appended to an empty text; `None` when nothing is.
+    /// Returns the text that rendering appends to an empty text; `None`: rendering appends nothing.
     fn render(&self, role: Role, part_tokens_max: u32) -> Option<String> {
         let mut out = String::new();
         let reading = TranscriptOptions { part_tokens_max, injected_tags: &[], offsets: &UTC };
@@ -267,8 +267,8 @@ fn reasoning_is_stripped() {
     }
 }
 
-/// Each of these takes a minute and more when the rest of the text is read again for every
-/// repetition.
+/// Goal: the time is linear. A function that reads the rest of the text again at every repetition
+/// would take a minute or more for each of these texts.
 #[test]
 fn cleaning_takes_time_with_the_length_of_what_is_repeated() {
     const BYTES: usize = 1 << 20;
@@ -298,7 +298,8 @@ fn a_value_of_very_many_tokens_is_rendered_as_it_stands() {
     };
     let block = "{\"type\":\"text\",\"text\":\"a\"}";
     assert_eq!(render(&format!("[{block},{block}]")), "a\na");
-    // The inside of a list, as the last part of a message of many can be.
+    // A list without its brackets: the last part of a message with very many parts covers such a
+    // text.
     assert_eq!(render(&format!("{block}, 0")), format!("{block}, 0"));
     let long = format!("[{}{block}]", format!("{block},").repeat(20_000));
     assert_eq!(render(&long), format!("\\{long}"));
@@ -355,8 +356,8 @@ fn the_element_of_a_condensed_summary_names_its_sources_in_order() {
     assert_eq!(render_summary_xml(&element), expected);
 }
 
-/// Goal: nothing in a plain summary can end it or begin another. Method: a text of such lines,
-/// after every end of a line that there is.
+/// Goal: no line of the text of a plain summary can end the summary or begin another. Method: a
+/// text of lines that imitate both, after every kind of line end.
 #[test]
 fn only_the_frame_of_a_plain_summary_begins_with_a_bracket() {
     let ends = ["\n", "\r\n", "\r", "\u{85}", "\u{2028}", "\u{2029}", "\u{B}", "\u{C}"];

@@ -181,7 +181,8 @@ mod tests {
         assert_eq!(truncate_text(Cow::Borrowed(&log), 2_000), log);
     }
 
-    /// Goal: one failure is kept, wherever it stands. Method: each line in turn.
+    /// Goal: a single failure is kept, wherever it stands. Method: puts the failure into each line
+    /// in turn.
     #[test]
     fn a_single_failure_is_kept_wherever_it_stands() {
         let lines: Vec<String> =
@@ -195,8 +196,8 @@ mod tests {
         }
     }
 
-    /// Goal: failures beside the ends are kept when those further inside take room. Method: some
-    /// everywhere.
+    /// Goal: failures near the ends are kept although failures between them take room, too. Method:
+    /// failures at regular distances in the whole text.
     #[test]
     fn no_failure_falls_between_the_ends_and_the_lines_kept() {
         for every in [7, 12, 19] {

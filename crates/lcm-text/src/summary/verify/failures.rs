@@ -1,7 +1,8 @@
 //! Finds the failures of a source that an answer does not mention.
 //!
 //! Input: a source and an answer. Output: a finding for each failure that the answer omits or
-//! reports as a success. The module `outcomes` classifies clauses.
+//! reports as a success. The module `outcomes` classifies clauses, the parts of a line between
+//! marks such as `.` and words such as `but`.
 
 use alloc::vec::Vec;
 

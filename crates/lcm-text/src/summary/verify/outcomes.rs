@@ -131,7 +131,7 @@ const WORDS: [(u32, &[&str]); 20] = [
         "went", "through", "without", "never", "none", "zero", "nothing"]),
 ];
 
-/// Pairs of words with a meaning of their own.
+/// Pairs of words that together have flags of their own.
 const PAIRS: [(u32, &str, &str); 14] = [
     (TIMED_OUT, "timed", "out"),
     (TROUBLE, "could", "not"),
@@ -284,7 +284,7 @@ fn apply_phrases(clause: &str, outcome: &mut ClauseOutcome) {
 /// The state of a reader before the next word.
 #[derive(Debug, Default)]
 struct ClauseState {
-    /// Number of words that the last negation still reaches.
+    /// Number of following words that the last negation still negates.
     negated_words_left: u32,
     /// Flags of the previous word.
     last_flags: u32,
@@ -293,8 +293,8 @@ struct ClauseState {
     has_any_word: bool,
     /// Whether the previous word is a number above 0; `None`: the previous word is no number.
     last_number_is_positive: Option<bool>,
-    /// Whether the previous word is a `Failed` that began the clause; the next word decides whether
-    /// the word is an outcome.
+    /// Whether the previous word is a `Failed` that began the clause. The next word decides whether
+    /// this `Failed` is an outcome or an attribute.
     is_failed_pending: bool,
     /// Whether the clause has a word with the flag [`REST`].
     speaks_of_rest: bool,
@@ -533,7 +533,7 @@ fn is_contrast(text: &str) -> bool {
 }
 
 /// Returns whether the first exit code that a line reports is 0; `None`: the line reports no exit
-/// code. Windows reports a crash as a negative one.
+/// code. The code may be negative: Windows reports a crash as a negative code.
 pub(super) fn parse_exit_success(line: &str) -> Option<bool> {
     const SIGNS: [&str; 9] = [
         "xit code",

@@ -1,4 +1,5 @@
-//! Each rule of the verifier by small texts; how often it is wrong is measured elsewhere.
+//! Tests of each rule of the verifier with small texts. `docs/verifier.md` has measurements of how
+//! often the verifier is wrong.
 
 use alloc::format;
 
@@ -8,7 +9,7 @@ fn check(source: &str, answer: &str) -> Vec<String> {
     format_findings(&verify(source, answer))
 }
 
-/// Asserts that the answer passes, and that it does not with each of `false_forms` for a piece.
+/// Asserts that the answer passes, and that it fails if one of `false_forms` replaces `piece`.
 fn holds(source: &str, answer: &str, piece: &str, false_forms: &[&str]) {
     assert_eq!(check(source, answer), [""; 0], "{answer}");
     assert!(answer.contains(piece), "{answer}");

@@ -46,7 +46,7 @@ class Store(Protocol):
         ...
 
     def close(self) -> None:
-        """Releases what the store holds; further calls fail."""
+        """Closes files and connections of the store; further calls fail."""
         ...
 
 

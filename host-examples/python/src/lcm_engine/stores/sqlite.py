@@ -89,7 +89,7 @@ class SqliteStore:
         self._connection.execute("PRAGMA cache_size=-32000")
 
     def _write_ahead(self, busy_ms: int) -> None:
-        # SQLite does not wait for other openers in this one statement.
+        # In this statement SQLite does not wait for other processes that open the file.
         deadline = time.monotonic() + busy_ms / 1000
         while True:
             try:
@@ -109,7 +109,7 @@ class SqliteStore:
         return not (tables or self._pragma("application_id") or self._pragma("user_version"))
 
     def _create(self) -> None:
-        # One transaction makes the whole layout, so that a crash leaves a blank file or ours.
+        # One transaction makes the whole layout, so that a crash leaves a blank or a complete file.
         execute = self._connection.execute
         execute("PRAGMA page_size=4096")
         execute("BEGIN IMMEDIATE")
@@ -140,7 +140,7 @@ class SqliteStore:
             try:
                 self._connection.execute("ROLLBACK")
             except sqlite3.Error:
-                pass  # The error that led here is the one to report.
+                pass  # The caller gets the earlier error.
 
     def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
         """As `Store.get_many`."""

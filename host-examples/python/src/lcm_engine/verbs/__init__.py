@@ -9,8 +9,8 @@ from .reading import Reading
 class Verbs(Intake, Compacting, Reading, Keeping):
     """All verbs.
 
-    In the examples `lcm` is an open store with a conversation `chat`; of an `AsyncLcm` every call
-    is awaited.
+    In the examples `lcm` is an open store with a conversation `chat`. With an `AsyncLcm`, every
+    call must be awaited.
     """
 
 

@@ -59,10 +59,10 @@ class Compacting(Opened):
     ) -> Flow[TurnReport]:
         """Stores the messages of a turn, and compacts when compaction is due and cannot wait.
 
-        A call with an invalid argument stores nothing. After the append a failure is `failure`
-        beside the receipt. `append_mode` and `repeat` are options of `append`. `defer`: compaction
-        that can wait is left for `maintain`; None: as `turn_compaction` is configured, by default
-        `deferred`. A handle (`lcm.conversation`) calls `maintain` itself.
+        A call with an invalid argument stores nothing. A failure after the append is not raised but
+        returned as `failure`, with the receipt. `append_mode` and `repeat` are options of `append`.
+        `defer`: compaction that can wait is left for `maintain`; None: as the key `turn_compaction`
+        says, by default `deferred`. A handle (`lcm.conversation`) calls `maintain` itself.
 
         ```python
         turn = lcm.turn("chat", [{"role": "user", "content": "What failed?"}], budget=8_000)
@@ -140,13 +140,12 @@ class Compacting(Opened):
         passes_max: int | None = None,
         now: int | None = None,
     ) -> Flow[CompactReport]:
-        """Summarises messages and summaries, pass by pass, until nothing is due or it has to stop.
+        """Summarises messages and summaries, pass by pass, until nothing is due or it must stop.
 
         `requests_max`: most completions at the same time. `retries` and `timeout_ms`: by default
         as for `open`. `lease_ms`: time for which no other compaction gets the same requests, by
-        default 2 minutes; the end of the call ends it. `passes_max`: passes after which the call
-        plans no further ones; with this limit a failure of the model ends the call, too. None: no
-        limit.
+        default 2 minutes; the lease ends with the call. `passes_max`: most passes of the call;
+        with this limit a failure of the model also ends the call. None: no limit.
 
         ```python
         done = lcm.compact("chat", budget=2_000)
@@ -181,10 +180,10 @@ class Compacting(Opened):
         passes_max: int | None = None,
         now: int | None = None,
     ) -> Flow[MaintainReport]:
-        """Does deferred compaction when the engine says that it is time to compact.
+        """Does deferred compaction if the engine decides that it is due.
 
-        Call `maintain` after a turn, when no user waits. The engine compares the context with the
-        budget again and pauses after failures.
+        Call `maintain` after a turn, when no user waits. The engine first compares the context with
+        the budget again. After a failure it waits longer and longer before the next attempt.
 
         ```python
         done = lcm.maintain("chat", budget=8_000)
@@ -217,10 +216,10 @@ class Compacting(Opened):
         passes_max: int | None = None,
         now: int | None = None,
     ) -> Flow[CompactReport]:
-        """Makes provisional summaries again, even if the model was asked for them in vain before.
+        """Makes provisional summaries again, even if earlier attempts failed.
 
-        The configured model failed to write the text of a provisional summary, or of its source.
-        `compact` and `maintain` make such a summary again, too. `summary_ids`: by default all.
+        A summary is provisional if the configured model failed to write its text, or that of a
+        source. `compact` and `maintain` also make them again. `summary_ids`: by default all.
 
         ```python
         done = lcm.resummarize("chat", budget=8_000)
@@ -273,10 +272,10 @@ class Compacting(Opened):
         dry_run: bool = False,
         now: int | None = None,
     ) -> Flow[CalibrateAnswer]:
-        """Reports the tokens that a provider counted of a prompt, and the estimate of the prompt.
+        """Reports the tokens that a provider counted in a prompt, and the estimate of the prompt.
 
-        The estimate is `tokens` of the assembly, and `estimate` of the messages that were added.
-        With `model` the budgets of the other calls are in the tokens of this model.
+        The estimate is `tokens` of the assembly plus `estimate` of the messages that were added.
+        After this report, calls with this `model` measure their budget in the model's tokens.
 
         ```python
         lcm.calibrate("chat", "gpt-5", estimated_tokens=1_000, prompt_tokens=1_200)

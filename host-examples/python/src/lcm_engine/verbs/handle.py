@@ -1,9 +1,9 @@
-"""The handle of a conversation: the verbs without its id, with settings for what a call leaves out.
+"""The handle of a conversation: the verbs without its id, with defaults for options left out.
 
 In: the verbs of an open store. Out: methods of `Conversation` and `AsyncConversation`, which call
-the verb of the same name. A handle belongs to one caller: it keeps `seq_seen` of its newest receipt
-and hands it over with the next list. It does the compaction that a turn deferred: a handle of
-asyncio in the background, a blocking handle by one pass in each turn that defers after another.
+the verb of the same name. A handle belongs to one caller: the handle passes `seq_seen` of its
+newest receipt with the next list. It also does the compaction that a turn deferred: an asyncio
+handle in the background, a blocking handle with one pass in every later turn that also defers.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ FOLLOWED = frozenset(("append", "ingest", "turn", "delete"))
 class Bound:
     """A method of a handle that calls the verb of the same name.
 
-    `settings`: what the handle adds to a call that leaves it out. `fixed`: whether the id of the
-    conversation is the first argument of the verb.
+    `settings`: options that the handle adds if the call leaves them out. `fixed`: whether the id
+    of the conversation is the first argument of the verb.
     """
 
     def __init__(self, *settings: str, fixed: bool = True) -> None:
@@ -73,7 +73,7 @@ class Bound:
             return handle._follow(self._name, answer)
 
         _call.__name__, _call.__doc__ = self._name, method.__doc__
-        # What `help` and editors show: the verb without what the handle gives first.
+        # For `help` and editors: the signature of the verb without the id of the conversation.
         own = [*signature.parameters.values()][len(first) :]
         setattr(_call, "__signature__", signature.replace(parameters=own))  # noqa: B010
         return _call
@@ -164,7 +164,7 @@ class Handle:
         self._seq_seen = 0
 
     def _follow(self, name: str, answer: Any) -> Any:
-        """Keeps what the caller has seen according to the receipt in a verb's answer."""
+        """Keeps `seq_seen` of the receipt in a verb's answer; returns the answer."""
         if name not in FOLLOWED:
             return answer
         if inspect.isawaitable(answer):
@@ -181,7 +181,7 @@ class Handle:
         return self._follow(name, await answer)
 
     def _follow_turn(self, answer: Any, given: dict[str, Any]) -> Any:
-        """Follows a turn of these arguments and does what it deferred."""
+        """Keeps `seq_seen` of a turn, and does or starts the compaction that it deferred."""
         raise NotImplementedError
 
     def _verb(self, name: str) -> Callable[..., Any]:
@@ -268,7 +268,7 @@ class AsyncConversation(Handle):
     """A conversation of an `AsyncLcm`, with its settings. Made by `AsyncLcm.conversation`."""
 
     _work: asyncio.Task[Any] | None = None
-    """The compaction that a turn deferred, in the background."""
+    """The deferred compaction that runs in the background; None: no compaction runs."""
     _failed: Any = None
     """The failure of background work that no turn has reported yet; None: there is none."""
 
@@ -286,13 +286,13 @@ class AsyncConversation(Handle):
             done = await self._verb("maintain")(self.id, **options)
             self._failed = done["failure"]
         except LcmError as error:
-            # A conversation that was deleted meanwhile owes nothing.
+            # A conversation that was deleted meanwhile needs no compaction.
             self._failed = None if error.code == "not-found" else _failure(error)
 
     async def settle(self) -> None:
-        """Waits for the compaction that a turn deferred, if it is under way.
+        """Waits for the deferred compaction that runs in the background, if any.
 
-        Its failure is `failure` of the next turn. `close` of the store waits for it, too.
+        A failure of the compaction is `failure` of the next turn. `close` of the store also waits.
 
         ```python
         async with open_async() as lcm:

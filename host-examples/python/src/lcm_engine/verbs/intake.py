@@ -31,11 +31,12 @@ class Intake(Opened):
     ) -> Flow[Receipt]:
         """Stores the newest messages of a conversation that are not stored yet.
 
-        The list, whole or its end, is compared with the stored messages by what it says. With the
-        `append_mode` `new` every message is new unless its id or event key is stored.
-        `seq_seen`: the `seq_seen` of the caller's last receipt; if the list goes another way, what
-        it no longer has is set aside only if the caller has seen all of it. `repeat`: the call
-        repeats a call whose outcome is unknown. `system`: the system prompt beside the list.
+        The content of the list, whole or its end, is compared with the stored messages. With the
+        `append_mode` `new`, every message is new unless its id or event key is stored.
+        `seq_seen`: the `seq_seen` of the caller's last receipt. If the list diverges from the
+        stored messages, messages that it lacks are set aside only if the caller has seen them all.
+        `repeat`: the call repeats a call whose outcome is unknown. `system`: the system prompt, if
+        it is not in the list.
         `refuse_replay`: a likely replay is an error (`exists`) instead of a warning.
 
         ```python
@@ -92,7 +93,7 @@ class Intake(Opened):
     def estimate(
         self, messages: Iterable[Message], *, dialect: ReadDialect | None = None
     ) -> Flow[int]:
-        """Estimates the tokens of messages that are sent beside the context; stores nothing.
+        """Estimates the tokens of messages that a host adds to a context; stores nothing.
 
         ```python
         tokens = lcm.estimate([{"role": "system", "content": "Answer in one sentence."}])

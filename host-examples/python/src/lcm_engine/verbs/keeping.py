@@ -36,7 +36,8 @@ class Keeping(Opened):
     def configure(self, config: Configuration) -> Flow[ConfigurationReport]:
         """Replaces the configuration, including values of the environment.
 
-        The report lists the treatment of each key. The store stays the one that was opened.
+        The report lists the treatment of each key. The store does not change, even if the new
+        configuration names another `database_path`.
 
         ```python
         report = lcm.configure({"enabled": True})
@@ -85,7 +86,7 @@ class Keeping(Opened):
 
     @Verb
     def live(self, family: str) -> Flow[LiveAnswer]:
-        """Finds the conversation of a family that is not archived, of several the latest to join.
+        """Finds the conversation of a family that is not archived; of several, the last to join.
 
         `conversation` of the answer is None when all are archived.
 
@@ -161,9 +162,9 @@ class Keeping(Opened):
     def delete(self, conversation: str, *, now: int | None = None) -> Flow[DeletionResult]:
         """Deletes the conversation, and what other conversations have of it.
 
-        Grants of others that cover it, and questions and answers with evidence from it, go, too.
-        After a crash the next `delete` of the id goes on; until then other calls fail with
-        `denied`.
+        Grants of other conversations that cover it are deleted, too, and so are questions and
+        answers with evidence from it. After a crash the next `delete` of the id continues; until
+        then other calls of the conversation fail with `denied`.
 
         ```python
         assert lcm.delete("chat")["messages"] == 64
@@ -260,7 +261,7 @@ class Keeping(Opened):
 
     @listing_verb
     def listing(self, kind: ListingKind, conversation: str | None = None) -> Flow[list[ListedItem]]:
-        """Lists `conversations` or `deletions`, or `summaries`, `messages` or `grants` of one.
+        """Lists `conversations`, `deletions`, or the `summaries`, `messages` or `grants` of one.
 
         ```python
         ids = [entry["conversation"] for entry in lcm.listing("conversations")]
@@ -273,7 +274,8 @@ class Keeping(Opened):
     def export(self, conversation: str | None = None) -> Pages[str]:
         """Yields the lines of an export of one or all conversations, without line ends.
 
-        `conflict`: another writer changed the conversation; the lines so far are no export.
+        Raises `conflict` if another writer changed the conversation; the lines so far are then no
+        valid export.
 
         ```python
         lines = list(lcm.export("chat"))

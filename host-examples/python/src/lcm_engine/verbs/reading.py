@@ -63,7 +63,7 @@ class Reading(Opened):
         """Assembles a context for a budget in tokens; reads only.
 
         Only the protected part (newest messages, pinned message, focus brief, live messages) can
-        exceed the budget. `mark_caches`: marks the messages behind which Anthropic's cache may end.
+        exceed the budget. `mark_caches`: marks messages as cache breakpoints of Anthropic.
         `may_be_new`: whether the conversation need not exist; its context is then empty.
 
         ```python
@@ -105,7 +105,7 @@ class Reading(Opened):
 
         The range of a file is `start_line` to `end_line` (from 1, inclusive) or `start_byte` to
         `end_byte` (from 0, exclusive), at most `bytes_max`; `include_content` False: no content.
-        `all_conversations`: the id is looked for in every conversation of the store.
+        `all_conversations`: the id is searched in every conversation of the store.
         `options` is a dict of the same options; an option given by name takes precedence.
 
         ```python
@@ -212,11 +212,11 @@ class Reading(Opened):
         """Searches messages, summaries or files for a pattern.
 
         `query` is the pattern, or a dict of `pattern` and the options; an option given by name
-        takes precedence. `all_conversations`: the whole store; `only`: not the family. With the
-        scope `files` large payloads are searched, all or those of `file_ids`. If an answer has a
-        `cursor`, the same search continues with it. `neighbours`: number of messages to return
-        before and after each match. `vector`: an embedding of the text to look for, by the model
-        of `embed`.
+        takes precedence. `all_conversations`: search the whole store; `only`: search without the
+        family. With the scope `files` large payloads are searched, all or those of `file_ids`. If
+        an answer has a `cursor`, pass it to the same search to continue. `neighbours`: number of
+        messages to return before and after each match. `vector`: an embedding of the text to find,
+        made with the same model as the vectors of `embed`.
 
         ```python
         found = lcm.grep("chat", "orchard weather", limit=5)
@@ -256,7 +256,7 @@ class Reading(Opened):
     ) -> Flow[EmbedResult]:
         """Attaches embeddings to messages and summaries, by id, for `vector` of `grep`.
 
-        None in place of a vector removes the vector. `model`: the model that made the vectors;
+        None in place of a vector removes the vector. `model`: the model that made the vectors.
         `forget`: removes stored vectors; repeat the call until `stored` is 0. `missing_ids` of the
         answer are ids without a vector, `missing_count` is their number.
 
@@ -288,10 +288,10 @@ class Reading(Opened):
     ) -> Flow[AskResult]:
         """Answers a question from stored messages and cites their ids.
 
-        `query`: words to search for instead of the question; `summary_ids`: summaries to answer
-        from, without `query` only from their messages; `deadline_ms`: time for the whole call.
-        None: the default of the engine; of `retries` and `timeout_ms`, as for `open`. The failure
-        of a model is a `status`, not an error.
+        `query`: words to search for instead of the question. `summary_ids`: summaries to answer
+        from; without `query`, only their messages are read. `deadline_ms`: time for the whole call.
+        None: the engine's default, or for `retries` and `timeout_ms` the value of `open`. The
+        failure of a model is a `status`, not an error.
 
         ```python
         asked = lcm.ask("chat", "Who ate the quokka?")
@@ -394,7 +394,8 @@ class Reading(Opened):
         """Creates a grant, a limited right to read for a sub-agent.
 
         Its `id` is the `grant` of `grep`, `describe`, `expand`, `ask`, `tools` and `call_tool`.
-        `parent`: the grant one level up. None: the default of the engine.
+        `parent`: the grant to inherit limits from. For other arguments, None is the engine's
+        default.
 
         ```python
         grant = lcm.grant("chat", ttl_ms=60_000)["id"]
@@ -414,7 +415,7 @@ class Reading(Opened):
 
     @Verb
     def revoke(self, conversation: str, grant: str, *, now: int | None = None) -> Flow[None]:
-        """Revokes a grant and all grants below the grant.
+        """Revokes a grant at once, with all grants that inherit from it.
 
         ```python
         grant = lcm.grant("chat")["id"]
@@ -437,7 +438,8 @@ class Reading(Opened):
     ) -> Flow[list[JsonObject]]:
         """Returns the definitions of the agent's tools in the provider's format.
 
-        With `grant`: the tools of a sub-agent. `scope` is that of the calls; None: of `open`.
+        With `grant`: the tools of a sub-agent. `scope` must be the scope of later calls; None: the
+        `scope` of `open`.
 
         ```python
         names = [tool["name"] for tool in lcm.tools("anthropic")]

@@ -1,5 +1,6 @@
-//! Coverage: which documents a search may return: those within the ranges of messages that it may
-//! read, without the summaries that were made again or gave way to their sources.
+//! Coverage: the documents that a search may return. These are the documents within the ranges of
+//! messages that the search may read, without summaries that were made again or gave way to their
+//! sources.
 
 use alloc::{string::String, vec::Vec};
 

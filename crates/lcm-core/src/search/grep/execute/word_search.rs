@@ -28,8 +28,9 @@ use lcm_text::{
     types::api::Timestamp,
 };
 
-/// Divisor of a score for the part that a set-aside message or another form loses: a quarter. Forms
-/// of one message differ in length, and the shorter has the greater score by up to so much.
+/// Divisor of a score: a set-aside message or another form loses its score divided by this number,
+/// a quarter. Forms of one message differ in length, and a shorter form can score up to a quarter
+/// more.
 const WITHDRAWN_LOSS: u64 = 4;
 
 /// Best hits of one corpus of one conversation, in the order of the query.

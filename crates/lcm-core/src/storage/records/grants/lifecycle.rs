@@ -188,9 +188,10 @@ pub(crate) fn create_grant(
     Ok(answer)
 }
 
-/// Adds the clock to the head of the issuer if the head is behind or ahead by more than five
-/// minutes. So the first call after a step back, of whatever kind, is one from which the grant
-/// ends.
+/// Adds to `changes` a head of the issuer with the clock of the call, if the clock of the head is
+/// more than five minutes behind or ahead. So after a step back of the host's clock, the first call
+/// of any kind that commits stores the step, and from then on the ticks run towards the end of the
+/// grant.
 fn store_head_clock(
     call: Call<'_>,
     loaded: LoadedHead,

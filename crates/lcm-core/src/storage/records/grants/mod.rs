@@ -94,8 +94,9 @@ struct Grant {
     issued_at: Timestamp,
     /// Ticks of the record from which the grant is invalid.
     expires_at: u64,
-    /// Ticks of the issuer's head from which the grant is invalid: a step back of the clock may be
-    /// stored with either record first.
+    /// Ticks of the issuer's head from which the grant is invalid. The grant has two ends, because
+    /// a step back of the host's clock may be stored first with the head or first with the grants
+    /// record.
     head_expires_at: u64,
     /// Whether this grant itself was revoked; grants that inherit from it are not marked.
     revoked: bool,

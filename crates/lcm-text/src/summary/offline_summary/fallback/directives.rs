@@ -1,7 +1,7 @@
 //! Removes sentences that look like instructions to a model.
 //!
 //! Input: a source. Output: the text of a fallback summary. The removal is for readability and is
-//! no defence; summaries are marked as untrusted for that.
+//! no defence against instructions; for that, summaries are marked as untrusted.
 
 use alloc::string::String;
 
@@ -12,12 +12,13 @@ pub(super) fn remove_directives(text: &str) -> (String, bool) {
     let mut out = String::with_capacity(text.len());
     let mut removed = false;
     for line in text.split_inclusive('\n') {
-        // The header of an extract stays: it says whose the next lines are.
+        // The header of an extract is kept: it names the speaker of the lines that follow.
         let (header, line) = split_inline_header(line);
         out.push_str(header);
         let start = out.len();
         let mut after_directive = false;
-        // Whether the beginning of the line was removed, so that a quoted bracket may begin it.
+        // Whether the first sentence of the line was removed. A later sentence then begins the
+        // line, and must not look like a line of the engine.
         let mut lost_start = false;
         for sentence in split_sentences(line) {
             let lower = sentence.to_lowercase();
