@@ -93,13 +93,13 @@ pub(crate) fn append(
         return UnchangedAppend::new(&candidates, repeated, seen, Vec::new())
             .finish(session, call, loaded, changes);
     }
-    ensure_revision(&loaded.head, extra.revision)?;
+    let withdrawals: Withdrawals = values.decode(&withdrawals)?.unwrap_or_default();
+    let first = find_first_new(&loaded.head, &withdrawals, &extra, &candidates)?.max(repeated);
     let mut stored = StoredState::read(session, call, &loaded.head, &candidates, &mut index)?;
-    let withdrawals = check_withdrawals(values.decode(&withdrawals)?, extra.is_proven)?;
     let (history, mode) = (MessageHistory::new(call, &loaded.head), options.append_mode);
     let ids = match_batch(session, &history, &withdrawals, &stored.identities, &mut candidates)?;
     let batch = ListBatch { candidates: &candidates, ids: &ids, mode };
-    let plan = batch.plan_append(session, call, &loaded.head, withdrawals, (&extra, repeated))?;
+    let plan = batch.plan_append(session, call, &loaded.head, withdrawals, (&extra, first))?;
     let AppendPlan { places, system, line, notices } = plan;
     let filling = FillingMessages { given: &given, candidates: &candidates, indexes: &system };
     let system = filling.prepare_update(session, call, &loaded.head, messages.len())?;
@@ -156,15 +156,35 @@ fn skip_session(
     }))
 }
 
-/// Returns the record of the withdrawals, or `conflict` if the call has `proven` although withdrawn
-/// messages may be among its messages. `None`: the conversation has no such record.
-fn check_withdrawals(record: Option<Withdrawals>, is_proven: bool) -> Result<Withdrawals> {
-    let record = record.unwrap_or_default();
-    match is_proven && !(record.ranges.is_empty() && record.branches.is_empty()) {
-        true => Err(Error::revision_conflict(
-            "the conversation must have no withdrawn message with `proven`; call `reconcile`",
-        )),
-        false => Ok(record),
+/// Returns the index of the first message that may be new: the messages before it are the newest of
+/// the line, as the caller says with `proven`.
+///
+/// # Errors
+///
+/// `conflict`: the head is not at `revision`; or with `proven`, the newest messages of the line are
+/// others, or messages were withdrawn, because only a comparison finds those that come back.
+fn find_first_new(
+    head: &ConversationHead,
+    withdrawals: &Withdrawals,
+    extra: &AppendExtra,
+    candidates: &[AppendCandidate<'_>],
+) -> Result<u32> {
+    ensure_revision(head, extra.revision)?;
+    let proven = extra.proven;
+    let first = candidates.get(..proven).unwrap_or(&[]);
+    let newest = head.recent_marks.iter().rev();
+    let mut pairs = first.iter().rev().zip(newest);
+    let is_stored = first.len() == proven
+        && proven <= head.recent_marks.len()
+        && withdrawals.ranges.is_empty()
+        && withdrawals.branches.is_empty()
+        && pairs.all(|(candidate, mark)| mark.is_same_message(&candidate.entry.mark));
+    match proven == 0 || is_stored {
+        true => Ok(int::to_u32(proven)),
+        false => Err(Error::revision_conflict(format_args!(
+            "the first {proven} messages must be the newest of a conversation without withdrawn \
+             messages; call `reconcile`"
+        ))),
     }
 }
 

@@ -35,11 +35,12 @@ pub struct AppendExtra {
     /// Revision at which the conversation must be; at another revision the call is a `conflict`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<u64>,
-    /// Whether the messages follow a list that the caller knows to be stored, so that they are not
-    /// compared. If messages of the conversation were set aside or have other forms, the call is a
-    /// `conflict`, because only a comparison finds those that come back. Default: `false`.
+    /// Number of first messages of the call that the caller knows to be the newest of the
+    /// conversation; they are not stored again. If others are the newest, or messages were set
+    /// aside or have other forms, the call is a `conflict`, because only a comparison finds those
+    /// that come back. Default: 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub proven: Option<bool>,
+    pub proven: Option<u64>,
     /// Whether messages that look like a replay are an error instead of a warning. Default:
     /// `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -94,8 +94,9 @@ impl IntakeProgress {
         if is_planned {
             extra.add_number("revision", self.revision);
         }
-        if self.route == IntakeRoute::Proven {
-            extra.add_flag("proven", true);
+        let proven = task.proven.map_or(0, |(messages, _)| messages.saturating_sub(from));
+        if self.route == IntakeRoute::Proven && proven > 0 {
+            extra.add_number("proven", proven);
         }
         if let Some(line) = self.line.as_ref().filter(|_| self.route == IntakeRoute::Aligned) {
             let is_last = self.ranges.len() <= 1 && !self.has_more;

@@ -38,6 +38,9 @@ use task::{IndexRange, RANGE_KINDS, RangeKind};
 pub(super) const CONFLICTS_MAX: u64 = 256;
 /// Maximum number of repetitions of an append of unknown outcome.
 const REPEATS_MAX: u64 = 8;
+/// Maximum number of proved messages that the first append repeats. The engine verifies that they
+/// are the newest of the conversation.
+const PROVEN_AGAIN_MAX: u64 = 8;
 /// Maximum number of ranges of missing messages in a token. For further ranges the task plans
 /// again.
 const RANGES_MAX: usize = 32;
@@ -157,8 +160,9 @@ impl IntakeProgress {
             Some((messages, revision)) if !task.refuse_replay && !task.is_new => {
                 this.route = IntakeRoute::Proven;
                 this.revision = revision;
-                this.ranges = task.ranges_from(messages);
-                (this.phase, this.place) = (IntakePhase::Identify, messages);
+                let first = messages.saturating_sub(PROVEN_AGAIN_MAX);
+                this.ranges = task.ranges_from(first);
+                (this.phase, this.place) = (IntakePhase::Identify, first);
             }
             _ => this.identify(task),
         }

@@ -248,7 +248,8 @@ class Compacting(Opened):
     ) -> compaction.Work:
         asking = self._asking.with_(retries, timeout_ms)
         asking = asking.about(conversation)
-        return compaction.Work(conversation, budget, options, lambda: self._now(now), asking)
+        given = (conversation, budget, options, lambda: self._now(now), asking)
+        return compaction.Work(*given, self._proofs)
 
     @Verb
     def prompts(self) -> Flow[list[SummaryPrompt]]:
