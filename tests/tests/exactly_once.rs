@@ -64,7 +64,7 @@ struct Said {
     handed: bool,
 }
 
-/// A bug planted between the host and the engine; the test must find it.
+/// A bug planted between the host and the engine, or none; the test must find each bug.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Plant {
     None,

@@ -3,9 +3,9 @@
 //! The engine of Lossless Context Management (LCM), a library without I/O.
 //!
 //! A conversation is an append-only sequence of messages. Its *context* is an ordered list of
-//! items, each a run of raw messages or a summary; together the items cover every message exactly
-//! once. Compaction replaces items by a summary of them. Assembly renders as many items as fit a
-//! token budget. Expansion leads from a summary back to the original bytes.
+//! items, each a run of raw messages, a summary or withdrawn messages; together the items cover
+//! every message exactly once. Compaction replaces items by a summary of them. Assembly renders as
+//! many items as fit a token budget. Expansion leads from a summary back to the original bytes.
 //!
 //! All calls are methods of [`Engine`]. Most calls take a [`Store`], arguments and the time. A call
 //! makes at most one commit, as its last store call. The engine has no clock, no randomness and no

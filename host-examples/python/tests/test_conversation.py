@@ -130,6 +130,8 @@ class Handles(unittest.TestCase):
         with opened() as lcm:
             with self.assertRaisesRegex(LcmError, "must be a text, not empty"):
                 lcm.conversation("")
+            with self.assertRaisesRegex(LcmError, "`dialect` must be one of"):
+                lcm.conversation("c", dialect="openai_chat")
             chat = lcm.conversation("c", dialect="auto")
             with self.assertRaisesRegex(TypeError, "budget"):
                 chat.turn(AGENT)

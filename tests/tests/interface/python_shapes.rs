@@ -4,7 +4,7 @@ use std::{fs, path::Path, process::Command};
 
 use super::root;
 
-/// Imports one module below a package that runs nothing else, and resolves its types.
+/// Imports one module without the package's `__init__`, and resolves the types of its members.
 const PROGRAM: &str = "
 import importlib, sys, types, typing
 package = types.ModuleType('lcm_engine')

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::host::{CHAT, Host, chat_of, long_message, poll_messages, text_of};
 
-/// Checks that each message is stored once.
+/// Checks that no message is stored twice, and that `check` finds no damage.
 fn ensure_once(host: &mut Host, what: &str) {
     let mut texts: Vec<String> = host.stored().iter().map(Value::to_string).collect();
     let count = texts.len();

@@ -1,8 +1,8 @@
 //! Status: sizes, counts and costs of a conversation, or sizes of the store.
 //!
 //! In: a conversation, or none. Out: the numbers as JSON. The numbers of a conversation come from a
-//! bounded number of small records, however long the conversation is. The numbers of the store come
-//! from a scan over all records.
+//! few records, and while summaries are provisional, also from the items of the context and the
+//! records of summaries. The numbers of the store come from a scan over all records.
 
 use alloc::{format, string::String};
 

@@ -53,7 +53,8 @@ pub(super) struct RenderedArrays {
 }
 
 impl RenderedArrays {
-    /// Starts an assembly of a conversation.
+    /// Sets the conversation to assemble. All cached arrays stay, also of other conversations, and
+    /// count as arrays of earlier assemblies.
     pub(super) fn begin_assembly(&mut self, key_prefix: &str) {
         (self.key_prefix, self.current_count) = (key_prefix.into(), 0);
     }

@@ -11,7 +11,7 @@ use lcm_text::{
 
 use super::sweep::SweepToken;
 
-/// The goal of a compaction, in tokens.
+/// When compaction is due, and how many tokens may remain after it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CompactionGoal {
     /// Compaction is due above this many tokens; in mode `until-under` from this many tokens on.

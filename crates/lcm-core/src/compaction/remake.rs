@@ -1,8 +1,8 @@
 //! Finds the provisional summaries to make again, and their newest sources.
 //!
 //! In: the items of the context, and the record of remakes. Out: the provisional summaries that can
-//! be made again now, each after its sources, or their number. The planner, the settlement,
-//! `maintain` and `status` use this module.
+//! be made again now, none with an open source, or the number of open summaries. The planner, the
+//! settlement, `maintain`, `resummarize` and `status` use this module.
 //!
 //! A provisional summary is *open* if it will be made again: a source is open, or the summary is
 //! owed. A summary is owed if its text is provisional or a source was made again, unless the

@@ -49,7 +49,7 @@ const PREVIOUS_SUMMARIES_MAX: usize = 2;
 pub(crate) struct GatheredSources {
     /// The sources as the model reads them; blank: the sources have no text for a model.
     pub(crate) text: String,
-    /// Tokens of the sources in the context.
+    /// Tokens of the sources: of messages in a context, or of the texts of summaries.
     pub(crate) tokens: u64,
     /// Version of the rules behind all numbers, see [`Summary::derivation_version`].
     derivation_version: u32,

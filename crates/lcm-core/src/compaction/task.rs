@@ -35,7 +35,8 @@ const SCOPE_DEFAULT: &str = "default";
 pub(crate) enum SourceSpan {
     /// The messages of a leaf, by first and last seq.
     Messages { seq_first: u64, seq_last: u64 },
-    /// The items of a condensed summary: ids of the first and last summary, and number of items.
+    /// The items of a condensed summary: ids of the first and last summary, and number of items,
+    /// with the bridges and withdrawn ranges between them.
     Items { first: [u8; 8], last: [u8; 8], count: u32 },
     /// The newest sources of the provisional summary `id`, which is made again.
     Remake { id: [u8; 8] },

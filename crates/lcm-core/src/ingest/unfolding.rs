@@ -223,7 +223,7 @@ fn push_parts(
         let (first, last) = (part.seq_first(), part.seq_last());
         if first < next || last < first || last > summary.seq_last {
             return Err(Error::corrupt_store(format_args!(
-                "the sources of `{}` must be messages {} to {} in order, got {first} to {last}",
+                "a source of `{}` must be within messages {} to {} in order, got {first} to {last}",
                 summary::format_summary_id(summary.id),
                 summary.seq_first,
                 summary.seq_last
@@ -299,7 +299,10 @@ mod tests {
         for parts in [[run(3, 5), run(5, 6)], [run(2, 3), run(4, 5)], [run(3, 4), run(9, 13)]] {
             let error = push_parts(&mut Vec::new(), &summary, &parts).unwrap_err();
             assert_eq!(error.code, ErrorCode::Corrupt);
-            assert!(error.message.contains("must be messages 3 to 12 in order"), "{error:?}");
+            assert!(
+                error.message.contains("must be within messages 3 to 12 in order"),
+                "{error:?}"
+            );
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Typed keys, and reads of several records in one host call.
 //!
 //! In: a [`RecordKey`], which knows the type of its record. Out: the decoded record, or `None` if
-//! the key is absent. Operations use typed keys, so that key texts and encodings stay in this
-//! module.
+//! the key is absent. The type of a key selects the decoder, so operations decode nothing. Key
+//! texts are in [`super::keys`], encodings in [`super::codec`].
 
 use alloc::{string::String, vec::Vec};
 use core::marker::PhantomData;

@@ -53,7 +53,7 @@ pub(super) struct Endpoint {
     pub(super) model: String,
     /// Base URL without a slash at its end, with `/v1` or the given path.
     base: String,
-    /// Whether the base URL is the provider's own.
+    /// Whether no base URL was given, so that the provider's default applies.
     pub(super) official: bool,
     key: Option<ApiKey>,
     timeout: Duration,
@@ -128,8 +128,8 @@ impl Endpoint {
         self.key.as_ref().map(|key| key.0.as_str())
     }
 
-    /// Returns the failure `auth` if the base URL is the provider's own and there is no key;
-    /// `None`: the request can be sent.
+    /// Returns the failure `auth` if neither a base URL nor a key was given; `None`: the request can
+    /// be sent.
     pub(super) fn missing_key(&self, variable: &str) -> Option<CompletionError> {
         let message = format!("`{}:{}` needs {variable}", self.scheme, self.model);
         (self.official && self.key.is_none())

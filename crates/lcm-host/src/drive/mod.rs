@@ -204,7 +204,7 @@ impl Driver<'_> {
     /// Lets the model complete requests, all at the same time.
     fn complete_requests(&mut self, range: TaskRange) -> Result<Value> {
         let end = range.index_first.saturating_add(range.count);
-        let missing = || Error::internal("`drive.step` asks for unknown requests");
+        let missing = || Error::internal("`drive.step` names requests that no plan returned");
         let requests = self.state.requests.get(range.index_first..end).ok_or_else(missing)?;
         let model = self.lcm.model();
         let answers = complete_all(model, requests, self.parts.cancel);

@@ -48,7 +48,7 @@ enum Broken {
     Guard,
     /// The tables are not those of a store of this format; nothing was written.
     Foreign(StoreError),
-    /// The commit itself failed; the outcome is unknown.
+    /// The commit itself failed. The outcome is unknown, unless the server says that it undid it.
     Commit(postgres::Error),
 }
 

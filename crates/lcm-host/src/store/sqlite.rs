@@ -258,7 +258,7 @@ fn mark(connection: &mut Connection) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let empty: bool =
         transaction.query_row("SELECT count(*) = 0 FROM sqlite_schema", [], |row| row.get(0))?;
-    // Another process may have created the store meanwhile.
+    // If the file is not empty, another process has created the store meanwhile.
     if empty {
         transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
         transaction.pragma_update(None, "user_version", STORE_FORMAT)?;

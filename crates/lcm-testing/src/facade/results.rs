@@ -52,7 +52,7 @@ pub fn receipt(receipt: Receipt) -> Json {
     ])
 }
 
-/// Converts the result of `evaluate`: whether compaction is due.
+/// Converts the result of `evaluate` to JSON: whether compaction is due.
 #[must_use]
 pub fn decision(decision: Decision) -> Json {
     Json::object([

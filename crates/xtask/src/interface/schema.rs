@@ -165,12 +165,12 @@ impl Kind {
 }
 
 impl Schema {
-    /// Reads the folder `schema` below `root`.
+    /// Reads the files [`FILES`] of the folder `schema` below `root`; other files are ignored.
     ///
     /// # Errors
     ///
-    /// A file that is no description, a name that is defined twice, a reference without a target,
-    /// files that refer to each other in a circle.
+    /// A file that is unreadable or no description, a name that is defined twice, a reference
+    /// without a target, files that refer to each other in a circle.
     pub fn load(root: &Path) -> Result<Self> {
         let mut texts = Vec::new();
         for name in FILES {

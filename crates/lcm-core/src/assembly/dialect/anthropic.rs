@@ -1,10 +1,12 @@
 //! Writes turns as messages of the Anthropic Messages API.
 //!
-//! Roles must alternate, so that neighbours of one role share a message. `content` is always a
-//! list: the JSON of a turn then does not depend on the next turn. The results of a message's calls
-//! are the first blocks of the next message, and no text follows a call in its message. Signed
-//! thinking stays unchanged at its place, because the provider refuses edited thinking; thinking at
-//! the end of a message is omitted.
+//! In: normalised turns, each with the results of its calls. Out: the JSON of the messages.
+//!
+//! Roles must alternate, so turns of one role share a message. `content` is always a list: the JSON
+//! of a turn then does not depend on the next turn. The results of a turn's calls follow the turn as
+//! blocks of the user, and calls move behind the other blocks if a text follows a call. Signed
+//! thinking of the model loses only its cache marks, because the provider refuses edited thinking;
+//! other thinking, and thinking at the end of a turn, is omitted.
 
 use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
 

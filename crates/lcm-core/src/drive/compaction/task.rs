@@ -84,8 +84,9 @@ impl CompactionTask {
         build_model_option(self.model.as_deref()).or_else(|| self.extra_json.clone())
     }
 
-    /// Returns `extra_json` of a plan. For `resummarize` and a turn, the options also limit which
-    /// summaries are made again.
+    /// Returns `extra_json` of a plan. For `resummarize`: only remakes, and the member `extra_json`
+    /// is ignored. For a `compact` with `is_turn` and without that member: a limit of remakes.
+    /// Otherwise: [`Self::build_extra_options`].
     pub(super) fn build_plan_options(&self) -> Option<String> {
         let is_resummarize = self.kind == CompactionTaskKind::Resummarize;
         let is_turn = self.is_turn && self.extra_json.is_none();

@@ -21,8 +21,8 @@ pub(in crate::drive) struct IntakeTask {
     pub(super) bytes_longest: u64,
     /// Whether every message is new, except a message whose id is stored.
     pub(super) is_new: bool,
-    /// Whether the task is `append`. If the task needs several appends, they are parts of a named
-    /// list, so that a later task may repeat them.
+    /// Whether the task is `append`, not `ingest`. Several appends of an `append` are parts of a
+    /// named list, so that a later task may repeat them; not if the first messages are proved.
     pub(super) is_list: bool,
     /// Whether this task repeats an earlier task.
     pub(super) repeat: bool,

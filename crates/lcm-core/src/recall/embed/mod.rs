@@ -114,7 +114,7 @@ fn name_entry(error: Error, at: usize) -> Error {
     Error::new(error.code, format!("{}: {}", entry_name(at), error.message))
 }
 
-/// A change of the vectors of a conversation.
+/// One call of `embed`: the conversation, its search index and the vectors that the call changes.
 struct EmbedUpdate<'a> {
     call: Call<'a>,
     loaded: LoadedHead,

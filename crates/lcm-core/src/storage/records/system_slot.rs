@@ -1,8 +1,8 @@
 //! System messages: the slot with the newest version, and the versions.
 //!
-//! In: the system messages with which a list of the host begins, or those of the option `system`.
-//! Out: records beside the sequence of messages. [`crate::ingest`] decides which messages fill the
-//! slot; assembly puts the newest version before every context.
+//! In: stored versions, and what system messages say. Out: texts, keys and ids of versions.
+//! [`crate::ingest`] decides which messages fill the slot, and builds the records; assembly puts
+//! the newest version before every context.
 //!
 //! A version is stored whole, or only as its differences from a whole version that it shares text
 //! with. The shared version is the previous version if that is whole, else the version with which

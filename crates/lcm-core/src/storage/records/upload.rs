@@ -43,7 +43,7 @@ impl SoundRecord for Upload {
 }
 
 impl Upload {
-    /// Returns the key of the upload of the text with this SHA-256.
+    /// Returns the key of the record of the chunked text with this SHA-256.
     pub(crate) fn key(keys: &ConversationKeys, sha256: &[u8; 32]) -> RecordKey<Self> {
         RecordKey::new(keys.upload_key(sha256))
     }

@@ -23,9 +23,9 @@ const OPAQUE_MIN: usize = 240;
 pub(super) struct LineSegment {
     /// Byte range in the line. Pieces of a split line have no whitespace at their ends.
     pub(super) range: Range<usize>,
-    /// Index of the piece in which the JSON object around the beginning of this piece opens; 0 if
-    /// none is open there. For a piece that begins with `{`, the object around that one counts. In
-    /// a long line without JSON: the index of the piece itself.
+    /// Index of the piece in which the JSON object around this piece opens; 0 if there is none. An
+    /// object that opens with the piece itself is not around the piece. In a long line without
+    /// JSON: the index of the piece itself.
     pub(super) record: usize,
 }
 

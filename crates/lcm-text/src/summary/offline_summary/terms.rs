@@ -71,7 +71,7 @@ pub(super) struct TermUse {
     pub(super) value: u32,
 }
 
-/// The position of an excerpt whose terms are read.
+/// The indexes under which the terms of an excerpt are counted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ExcerptPosition {
     /// Index of the excerpt; must not decrease.

@@ -157,7 +157,7 @@ fn skip_thinking_header(text: &str) -> Option<&str> {
     }
 }
 
-/// Removes blocks whose opening tag starts a line and whose closing tag ends a line.
+/// Removes blocks of [`REASONING_TAGS`] whose opening tag starts a line and closing tag ends one.
 fn strip_reasoning_blocks(text: &str) -> String {
     let mut closings = ClosingTagScanner::new(text);
     let mut out = String::with_capacity(text.len());

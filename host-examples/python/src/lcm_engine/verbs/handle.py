@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from ..errors import LcmError
+from ..opening import checked_dialect
 from ..results import (
     AdviseAnswer,
     AssembledContext,
@@ -155,6 +156,8 @@ class Handle:
     ) -> None:
         if not isinstance(id, str) or not id:
             raise LcmError("invalid-input", "`conversation` must be a text, not empty")
+        if dialect is not None:
+            checked_dialect(dialect)
         self.lcm = lcm
         self.id = id
         given = {"budget": budget, "dialect": dialect, "model": model, "may_be_new": True}
