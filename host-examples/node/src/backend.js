@@ -2,7 +2,6 @@
 // asynchronous store, and again after a conflict. `calls.js` keeps the order of calls.
 
 import { Component } from "./component.js";
-import { Proofs } from "./proofs.js";
 import { pause } from "./queue.js";
 import { isAsyncStore, performAsync, SwitchedStore } from "./store-async.js";
 import { checkStore } from "./store-contract.js";
@@ -20,8 +19,6 @@ export function conflictPause(attempt) {
 export class Backend {
   /** The listener of the engine; undefined: there is none. */
   events;
-  /** Proofs that lists are stored. */
-  proofs = new Proofs();
   #component;
   #perform;
   #store;

@@ -61,7 +61,8 @@ async function stored(backend, conversation, readTexts, { appended, defer, now, 
   const texts = await readTexts();
   const given = { ...appended, now: now() };
   done.receipt = await intake(backend, "append", conversation, texts, given);
-  const { result } = await drive(backend, { task: "turn", conversation, defer, ...asked }, { now });
+  const task = { task: "turn", conversation, defer, ...asked };
+  const { result } = await drive(backend, task, { now });
   done.decision = decisionOf(result.decision);
   done.deferred = result.deferred;
   return result.compact;

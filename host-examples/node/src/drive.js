@@ -140,7 +140,8 @@ class Driver {
       args.request_id = this.#requests[request].id;
       args.answer ??= this.#answers[request];
     }
-    const result = await backend[keep ? "compute" : once ? "attempt" : "call"](call, args);
+    const how = keep ? "compute" : once ? "attempt" : "call";
+    const result = await backend[how](call, args);
     if (keep) this.#kept = [...(messages.index_first > 0 ? this.#kept : []), result.slice(1, -1)];
     if (call === "compaction.plan") this.#requests = result.requests;
     if (result.next) this.#requests[request] = result.next;

@@ -5,9 +5,7 @@ import { drive, Messages } from "./drive.js";
 /** Stores `texts` by task `append` or `ingest`; resolves to one receipt. */
 export async function intake(backend, task, conversation, texts, { now, ...given }) {
   const messages = new Messages(texts);
-  const list = { task, conversation, ...given };
-  const asked = { ...list, ...messages.measures, ...(await backend.proofs.find(list, texts)) };
+  const asked = { task, conversation, ...given, ...messages.measures };
   const { result, warnings } = await drive(backend, asked, { messages, now: () => now });
-  await backend.proofs.keep(list, texts, result.revision);
   return { ...result, warnings };
 }

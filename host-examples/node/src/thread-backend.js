@@ -5,7 +5,6 @@ import { Worker } from "node:worker_threads";
 
 import { Component } from "./component.js";
 import { invalid, LcmError, textOf } from "./errors.js";
-import { Proofs } from "./proofs.js";
 import { adoptModules, instantiate } from "./runtime.js";
 import { received } from "./thread-errors.js";
 
@@ -20,8 +19,6 @@ function refuse() {
 export class ThreadBackend {
   /** See `Backend.events`. */
   events;
-  /** Proofs that lists are stored. */
-  proofs = new Proofs();
   #worker;
   #component;
   #calls = new Map();

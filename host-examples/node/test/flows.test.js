@@ -11,7 +11,6 @@ import { modelChain } from "../src/completion.js";
 import { Messages } from "../src/drive.js";
 import { LcmError } from "../src/errors.js";
 import { intake } from "../src/intake.js";
-import { Proofs } from "../src/proofs.js";
 import { modelsOf } from "../src/models.js";
 import { expanded } from "../src/pages.js";
 import { instantiate } from "../src/runtime.js";
@@ -135,7 +134,7 @@ function fakeConversation(fault = () => {}) {
     if (name.startsWith("drive.")) return engine.pure(name, args);
     return JSON.stringify(args.messages.map((hash) => ({ hash })));
   };
-  return { stored, log, backend: { compute, call, attempt: call, proofs: new Proofs() } };
+  return { stored, log, backend: { compute, call, attempt: call } };
 }
 
 const many = Array.from({ length: 250 }, (_, i) => `"${i}"`);

@@ -21,7 +21,6 @@ from lcm_engine import (
 from lcm_engine.instance import Instance
 from lcm_engine.models import Asking, models_of
 from lcm_engine.ports import DeferredPort
-from lcm_engine.proofs import Proofs
 
 from .support import engine_program
 
@@ -142,8 +141,7 @@ def identified(arguments: dict[str, Any]) -> str:
 
 def storing(task: str, parts: list[str], **options: Any) -> flows.Flow[Any]:
     """Returns the flow that stores these texts at time 1."""
-    given = {"task": task, "conversation": "c", "dialect": "lcm", **options}
-    return intake.intake(given, parts, 1, Proofs())
+    return intake.intake({"task": task, "conversation": "c", **options}, parts, 1)
 
 
 class Ingest(unittest.TestCase):
@@ -358,7 +356,7 @@ class Drive(unittest.TestCase):
             evaluate=decided,
         )
         asking = Asking(models_of(models), **asking)
-        work = compaction.Work("c", 100, {"requests_max": 2}, lambda: 1, asking, Proofs())
+        work = compaction.Work("c", 100, {"requests_max": 2}, lambda: 1, asking)
         return self.script.run(compaction.compact(work))
 
     def applied(self) -> list[dict[str, Any]]:

@@ -128,8 +128,8 @@ impl Endpoint {
         self.key.as_ref().map(|key| key.0.as_str())
     }
 
-    /// Returns the failure `auth` if neither a base URL nor a key was given; `None`: the request can
-    /// be sent.
+    /// Returns the failure `auth` if neither a base URL nor a key was given; `None`: the request
+    /// can be sent.
     pub(super) fn missing_key(&self, variable: &str) -> Option<CompletionError> {
         let message = format!("`{}:{}` needs {variable}", self.scheme, self.model);
         (self.official && self.key.is_none())

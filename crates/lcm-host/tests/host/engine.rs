@@ -521,3 +521,34 @@ fn a_proof_does_not_double_what_comes_back() {
     assert_eq!(stored(&lcm), messages);
     assert!(redone.warnings[0].starts_with("restored: "), "{redone:?}");
 }
+
+/// A message that is uploaded after a proved list is stored; an upload has no place in the
+/// comparison that a proof saves.
+#[test]
+fn a_proof_does_not_keep_a_large_message_out() {
+    let lcm = open(Memory::new());
+    let mut messages = transcript(6, 30);
+    let stored_first = ingest(&lcm, &messages);
+    let large = serde_json::json!({"role": "user", "content": "large ".repeat(100_000)});
+    messages.push(large.to_string());
+    let proven = Some(Proven { messages: 6, revision: stored_first.revision });
+    let options = IngestOptions { proven, ..IngestOptions::new(Dialect::Lcm, NOW) };
+    let done = lcm.ingest("c", &messages, &options, &Cancel::default(), &mut |_| ()).unwrap();
+    assert_eq!((done.ingested, stored(&lcm).len()), (1, 7), "{done:?}");
+}
+
+/// A list of new messages that takes several appends is seen whole by its caller.
+#[test]
+fn a_long_list_is_seen_whole() {
+    let lcm = open(Memory::new());
+    let messages = transcript(370, 5);
+    let seq_seen = Some(ingest(&lcm, &messages[..120]).seq_seen);
+    for append_mode in [AppendMode::New, AppendMode::Transcript] {
+        let is_new = append_mode == AppendMode::New;
+        let list = if is_new { &messages[120..] } else { &messages[..] };
+        let options =
+            IngestOptions { seq_seen, append_mode, ..IngestOptions::new(Dialect::Lcm, NOW) };
+        let done = lcm.ingest("c", list, &options, &Cancel::default(), &mut |_| ()).unwrap();
+        assert_eq!(done.seq_seen, 370, "{append_mode:?} {done:?}");
+    }
+}

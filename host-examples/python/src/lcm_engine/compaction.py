@@ -16,7 +16,6 @@ from .errors import LcmError
 from .flows import Alone, Fields, Flow, evaluate, model_option, read_decision, read_failure
 from .intake import intake
 from .models import Asking
-from .proofs import Proofs
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,6 @@ class Work:
     now: Callable[[], int]
     """The time of each call."""
     asking: Asking
-    proofs: Proofs
 
     def task(self, name: str, **more: object) -> Fields:
         """Returns the task of this name."""
@@ -55,7 +53,7 @@ def turn(
     # An invalid argument is an error before a message is stored.
     decision = yield from evaluate(work.question(may_be_new=True))
     task = {"task": "append", "conversation": work.conversation} | options
-    receipt = yield from intake(task, texts, work.now(), work.proofs)
+    receipt = yield from intake(task, texts, work.now())
     done = results.TurnReport(
         receipt=receipt, decision=decision, compacted=None, deferred=False, failure=None
     )

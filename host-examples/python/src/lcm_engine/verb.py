@@ -18,7 +18,6 @@ from .flows import Effect, Flow, Page
 from .models import Asking
 from .opening import Clock, check_named_models
 from .processes import Owner
-from .proofs import Proofs
 from .results import ReadDialect, ToolScope
 from .settings import Settings
 
@@ -45,7 +44,6 @@ class Opened:
         self._dialect = dialect
         self._events = events or Events(None)
         self._owner = Owner()
-        self._proofs = Proofs()
 
     def _reconfigure(self, config_json: str) -> None:
         raise NotImplementedError

@@ -3,7 +3,7 @@
 //! In: normalised turns, each with the results of its calls. Out: the JSON of the messages.
 //!
 //! Roles must alternate, so turns of one role share a message. `content` is always a list: the JSON
-//! of a turn then does not depend on the next turn. The results of a turn's calls follow the turn as
+//! of a turn then does not depend on the next turn. The results of a turn's calls follow it as
 //! blocks of the user, and calls move behind the other blocks if a text follows a call. Signed
 //! thinking of the model loses only its cache marks, because the provider refuses edited thinking;
 //! other thinking, and thinking at the end of a turn, is omitted.

@@ -89,7 +89,8 @@ impl IntakeProgress {
             extra.add_flag("repeat", true);
         }
         if task.seq_seen.is_some() && (self.route != IntakeRoute::Aligned || task.is_new) {
-            extra.add_optional_number("seq_seen", task.seq_seen);
+            // An append before this one raised what the caller has seen.
+            extra.add_optional_number("seq_seen", task.seq_seen.max(Some(self.totals.seq_seen)));
         }
         if is_planned {
             extra.add_number("revision", self.revision);

@@ -157,7 +157,7 @@ impl IntakeProgress {
         };
         match task.proven {
             _ if task.is_list && task.is_whole() => this.prepare_append(task),
-            Some((messages, revision)) if !task.refuse_replay && !task.is_new => {
+            Some((messages, revision)) if task.may_be_proved() => {
                 this.route = IntakeRoute::Proven;
                 this.revision = revision;
                 let first = messages.saturating_sub(PROVEN_AGAIN_MAX);
@@ -247,7 +247,7 @@ impl IntakeProgress {
         match (event, self.phase) {
             (DriveEvent::Stopped, _) => self.phase = IntakePhase::Done,
             (DriveEvent::Failed(failed), _) => self.handle_failure(task, failed, reply),
-            (DriveEvent::Staged(count), IntakePhase::Stage) => self.add_staged(task, count),
+            (DriveEvent::Staged(count), IntakePhase::Stage) => self.add_staged(count),
             (DriveEvent::Returned(json), IntakePhase::Identify) => {
                 let json = ["{\"entries\":", &json, "}"].concat();
                 let mut fields = JsonFields::parse_argument(EVENT, &json)?;
@@ -407,7 +407,7 @@ impl IntakeProgress {
         self.prepare_append(task);
     }
 
-    fn add_staged(&mut self, task: &IntakeTask, count: u64) {
+    fn add_staged(&mut self, count: u64) {
         self.has_staged |= count > 0;
         self.place = self.place.saturating_add(1);
         if int::to_usize(self.place) < self.ranges.len() {
@@ -418,7 +418,6 @@ impl IntakeProgress {
             IntakeRoute::Aligned if self.has_staged && self.plans < CONFLICTS_MAX => {
                 self.plan_again()
             }
-            IntakeRoute::Proven if self.has_staged => self.identify(task),
             _ => self.phase = IntakePhase::Append,
         }
     }

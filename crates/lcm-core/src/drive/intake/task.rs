@@ -72,6 +72,12 @@ impl IntakeTask {
         self.count <= 1 || (self.count <= MESSAGES_MAX && self.bytes <= BYTES_MAX)
     }
 
+    /// Returns whether a proof may replace the comparison. The messages of a task with uploads are
+    /// identified before the uploads, so that task compares its whole list.
+    pub(super) fn may_be_proved(&self) -> bool {
+        !self.refuse_replay && !self.is_new && !self.has_uploads()
+    }
+
     pub(super) fn has_uploads(&self) -> bool {
         self.bytes_longest > BYTES_MAX
     }

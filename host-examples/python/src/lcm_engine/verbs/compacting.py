@@ -248,8 +248,7 @@ class Compacting(Opened):
     ) -> compaction.Work:
         asking = self._asking.with_(retries, timeout_ms)
         asking = asking.about(conversation)
-        given = (conversation, budget, options, lambda: self._now(now), asking)
-        return compaction.Work(*given, self._proofs)
+        return compaction.Work(conversation, budget, options, lambda: self._now(now), asking)
 
     @Verb
     def prompts(self) -> Flow[list[SummaryPrompt]]:

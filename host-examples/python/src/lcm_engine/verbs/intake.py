@@ -55,7 +55,7 @@ class Intake(Opened):
             "seq_seen": seq_seen,
             "system": system,
         }
-        return intake.intake(task, to_texts(messages), self._now(now), self._proofs)
+        return intake.intake(task, to_texts(messages), self._now(now))
 
     @Verb
     def ingest(
@@ -87,7 +87,7 @@ class Intake(Opened):
             "seq_seen": seq_seen,
             "system": system,
         }
-        return intake.intake(task, to_texts(messages), self._now(now), self._proofs)
+        return intake.intake(task, to_texts(messages), self._now(now))
 
     @Verb
     def estimate(
