@@ -90,8 +90,8 @@ pub(super) struct ListBatch<'a> {
 }
 
 impl ListBatch<'_> {
-    /// Plans the append in its mode. An earlier attempt stored or skipped the first `repeated`
-    /// candidates; only mode `new` leaves them out.
+    /// Plans the append in its mode. The candidates before index `first` were stored or skipped
+    /// before; only mode `new` leaves them out.
     ///
     /// # Errors
     ///
@@ -102,13 +102,13 @@ impl ListBatch<'_> {
         call: Call<'_>,
         head: &ConversationHead,
         withdrawals: Withdrawals,
-        (extra, repeated): (&AppendExtra, u32),
+        (extra, first): (&AppendExtra, u32),
     ) -> Result<AppendPlan> {
         let mut plan = match self.mode {
             AppendMode::Transcript => {
                 self.plan_list(session, call, head, withdrawals, extra.seq_seen)?
             }
-            AppendMode::New => self.plan_new(extra, repeated, head, withdrawals),
+            AppendMode::New => self.plan_new(extra, first, head, withdrawals),
         };
         // A call that carries out a plan of `reconcile` gives no notice: the plan gave that of the
         // whole list.
@@ -175,35 +175,36 @@ impl ListBatch<'_> {
         Ok(AppendPlan { places, system, line, notices })
     }
 
-    /// Returns the plan of a call in append mode `new`, which leaves out the first `repeated`
-    /// candidates.
+    /// Returns the plan of a call in append mode `new`, which leaves out the candidates before index
+    /// `first`.
     fn plan_new(
         &self,
         extra: &AppendExtra,
-        repeated: u32,
+        first: u32,
         head: &ConversationHead,
         withdrawals: Withdrawals,
     ) -> AppendPlan {
         let planned = extra.planned.as_ref();
         let is_revision = planned.is_some_and(|line| line.is_revision);
-        let (repeated, count) = (int::to_usize(u64::from(repeated)), self.candidates.len());
+        let (first, count) = (int::to_usize(u64::from(first)), self.candidates.len());
         let roles = self.candidates.iter().map(|candidate| candidate.message.role);
         let leading = count_leading(roles);
-        let is_told = planned.is_none() && extra.revision.is_none();
+        // A call with `revision` carries out a plan of `reconcile`, or follows a proved list.
+        let is_unplanned = planned.is_none() && extra.revision.is_none();
         let lead = match planned {
             Some(planned) if planned.is_system => count,
-            None if is_told && !is_begun(head) => leading,
+            None if is_unplanned && !is_begun(head) => leading,
             _ => 0,
         };
-        let is_first = extra.list_part.is_none_or(|part| part.offset == 0);
-        let is_announced = is_told && is_begun(head) && is_first && leading > repeated;
+        let begins_list = extra.list_part.is_none_or(|part| part.offset == 0);
+        let is_announced = is_unplanned && is_begun(head) && begins_list && leading > first;
         let notices = is_announced.then(|| SYSTEM_IN_SEQUENCE.into()).into_iter().collect();
-        let system = (repeated..lead).collect();
+        let system = (first..lead).collect();
         let is_new = |index: &usize| {
             let is_other = self.candidates.get(*index).is_some_and(|it| it.entry.is_other_form);
             is_other || self.ids.known.get(*index).copied().flatten().is_none()
         };
-        let places = (repeated.max(lead)..count).filter(is_new);
+        let places = (first.max(lead)..count).filter(is_new);
         let places = places.map(|index| CandidatePlace::new(index, is_revision)).collect();
         let seen = planned.map(PlannedLine::seen_messages);
         let is_last = |line: &&PlannedLine| line.count == int::to_u64(count);
@@ -212,7 +213,6 @@ impl ListBatch<'_> {
             branch: planned.and_then(|line| line.branch),
             list_hash: planned.filter(is_last).and_then(|line| line.list_hash),
             seen: seen.unwrap_or_else(|| SeenMessages::from_caller(extra.seq_seen, head.messages)),
-            // A call with `revision` carries out a plan of `reconcile`, which compared the list.
             start: match extra.revision {
                 None => ListStart::Told,
                 Some(_) if planned.is_some_and(|line| line.is_start) => ListStart::Unplaced,

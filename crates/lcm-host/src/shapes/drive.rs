@@ -109,8 +109,9 @@ pub struct IngestTask {
     /// Number of first messages that are known to be stored; requires `proven_revision`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proven: Option<u64>,
-    /// Revision of the conversation at which `proven` holds; at another revision, or if the
-    /// conversation has withdrawn messages, `proven` is ignored.
+    /// Revision of the conversation at which `proven` holds. `proven` is ignored at another
+    /// revision, if the conversation has withdrawn messages, and if a message of the list must be
+    /// uploaded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proven_revision: Option<u64>,
     /// Seq up to which the caller has seen every message: the `seq_seen` of its last receipt. If

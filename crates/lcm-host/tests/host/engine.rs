@@ -501,10 +501,10 @@ fn a_record_has_a_line_for_every_call() {
     assert!(lines.last().unwrap()["error"]["code"].is_string());
 }
 
-/// A list may go back to messages that were set aside, so a proof of its beginning does not save
-/// the comparison.
+/// After an undo the list is compared whole although the caller proved its beginning, because the
+/// messages after it may be those that were set aside.
 #[test]
-fn a_proof_does_not_double_what_comes_back() {
+fn set_aside_messages_after_a_proved_list_come_back() {
     let lcm = open(Memory::new());
     let messages = transcript(6, 30);
     let seq_seen = Some(ingest(&lcm, &messages).seq_seen);
@@ -522,10 +522,10 @@ fn a_proof_does_not_double_what_comes_back() {
     assert!(redone.warnings[0].starts_with("restored: "), "{redone:?}");
 }
 
-/// A message that is uploaded after a proved list is stored; an upload has no place in the
-/// comparison that a proof saves.
+/// A list with a message that must be uploaded is compared whole, so the message is stored although
+/// the caller proved the messages before it.
 #[test]
-fn a_proof_does_not_keep_a_large_message_out() {
+fn a_large_message_after_a_proved_list_is_stored() {
     let lcm = open(Memory::new());
     let mut messages = transcript(6, 30);
     let stored_first = ingest(&lcm, &messages);
@@ -537,9 +537,9 @@ fn a_proof_does_not_keep_a_large_message_out() {
     assert_eq!((done.ingested, stored(&lcm).len()), (1, 7), "{done:?}");
 }
 
-/// A list of new messages that takes several appends is seen whole by its caller.
+/// After a list that takes several appends, the receipt says that the caller has seen all of it.
 #[test]
-fn a_long_list_is_seen_whole() {
+fn the_receipt_of_several_appends_names_the_newest_message() {
     let lcm = open(Memory::new());
     let messages = transcript(370, 5);
     let seq_seen = Some(ingest(&lcm, &messages[..120]).seq_seen);

@@ -20,7 +20,7 @@ use std::{
     path::Path,
 };
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 
 /// Folders of the hosts, by the file ending of their language.
 const HOSTS: [(&str, &[&str]); 3] = [
@@ -31,23 +31,8 @@ const HOSTS: [(&str, &[&str]); 3] = [
 
 /// For each host the folder of its package, and the files with driving code.
 pub const DRIVING: [(&str, &str, &[&str]); 3] = [
-    ("Rust", "crates/lcm-host/src", &["drive/mod.rs", "drive/messages.rs", "drive/turn.rs"]),
-    (
-        "Node",
-        "host-examples/node/src",
-        &[
-            "append.js",
-            "batches.js",
-            "transcript.js",
-            "intake.js",
-            "compact.js",
-            "compaction.js",
-            "driver.js",
-            "drive.js",
-            "maintain.js",
-            "turn.js",
-        ],
-    ),
+    ("Rust", "crates/lcm-host/src", &["drive/mod.rs", "drive/turn.rs"]),
+    ("Node", "host-examples/node/src", &["intake.js", "compact.js", "drive.js"]),
     ("Python", "host-examples/python/src/lcm_engine", &["intake.py", "compaction.py", "drive.py"]),
 ];
 
@@ -321,7 +306,7 @@ pub struct DrivingCode {
     pub files: Vec<(String, usize)>,
 }
 
-/// Returns for each host the driving files that exist.
+/// Returns the driving files of each host.
 ///
 /// # Errors
 ///
@@ -333,9 +318,9 @@ pub fn driving_code(root: &Path) -> Result<Vec<DrivingCode>> {
         for name in names {
             let path = format!("{folder}/{name}");
             let ending = name.find('.').and_then(|at| name.get(at..)).unwrap_or_default();
-            if let Ok(text) = std::fs::read_to_string(root.join(&path)) {
-                files.push((path, code_lines(&text, ending).len()));
-            }
+            let text = std::fs::read_to_string(root.join(&path))
+                .with_context(|| format!("reading {path}"))?;
+            files.push((path, code_lines(&text, ending).len()));
         }
         hosts.push(DrivingCode { host, files });
     }

@@ -72,8 +72,8 @@ impl IntakeTask {
         self.count <= 1 || (self.count <= MESSAGES_MAX && self.bytes <= BYTES_MAX)
     }
 
-    /// Returns whether a proof may replace the comparison. The messages of a task with uploads are
-    /// identified before the uploads, so that task compares its whole list.
+    /// Returns whether a proof may replace the comparison. Only texts can be identified, not
+    /// references to uploads, so a task with uploads compares its whole list first.
     pub(super) fn may_be_proved(&self) -> bool {
         !self.refuse_replay && !self.is_new && !self.has_uploads()
     }
