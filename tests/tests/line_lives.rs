@@ -21,7 +21,8 @@
 //! - the context has every message of the appended list, in order for a single host;
 //! - the context has every message that the other host still has;
 //! - every message is stored, once for each of its forms;
-//! - if a single host passes `seq_seen`, the context has no message that this host left.
+//! - if a single host passes `seq_seen`, the context has no message that this host left;
+//! - a list whose beginning the engine knows by its texts is stored as if it were compared whole.
 //!
 //! Half of the lives are compacted between the calls. In these lives the items of the context are
 //! expanded to messages, which must be each message of the line exactly once.
@@ -141,6 +142,8 @@ struct Life {
     compaction: Option<Compaction>,
     /// Seqs of the messages that the context led to after the newest list.
     stored_context: Vec<u64>,
+    /// Number of lists whose beginning the engine knew by its texts.
+    known_beginnings: u64,
 }
 
 impl Life {
@@ -182,6 +185,7 @@ impl Life {
             log: Vec::new(),
             compaction: Compaction::for_seed(seed),
             stored_context: Vec::new(),
+            known_beginnings: 0,
         };
         life.configure_engine();
         life
@@ -418,6 +422,7 @@ impl Life {
             .collect();
         self.log.push(format!("host {which} {list:?} {set:?} seen {seen:?}"));
         self.notices.clear();
+        self.check_known_beginning(dialect, &messages, seen)?;
         let seq_seen = match self.random.chance(400) || count > 100 {
             true => self.ingest_list(dialect, &messages, seen)?,
             false => self.append_list(dialect, &messages, seen)?,
@@ -640,7 +645,8 @@ impl Life {
     fn lead_life(mut self) -> Result<Figures, String> {
         let result = self.run();
         result.map_err(|error| format!("{error}\n{}", self.log.join("\n")))?;
-        Ok(self.compaction.map(|compaction| compaction.figures).unwrap_or_default())
+        let figures = self.compaction.map(|compaction| compaction.figures).unwrap_or_default();
+        Ok(Figures { known_beginnings: self.known_beginnings, ..figures })
     }
 
     fn run(&mut self) -> Result<(), String> {

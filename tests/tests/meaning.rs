@@ -14,6 +14,8 @@
 //! those set aside and other forms of messages. A list is *in doubt* if the engine is not certain
 //! that it may set messages aside for it.
 
+#[path = "meaning/beginnings.rs"]
+mod beginnings;
 #[path = "meaning/copies.rs"]
 mod copies;
 #[path = "meaning/doubts.rs"]

@@ -9,7 +9,6 @@ use crate::{
     bindings::{ingestion::AppendMode, types::Dialect},
     clock::Clock,
     error::Error,
-    json,
     record::{append_mode_name, dialect_name},
 };
 
@@ -33,21 +32,10 @@ pub struct IngestOptions {
     /// System prompt beside the messages: a text, a list of content blocks, or an object with
     /// `parts`; null: the leading system messages of the list may fill the slot.
     pub system: Value,
-    /// Messages that are known to be stored, which saves a comparison; `None`: not known.
-    pub proven: Option<Proven>,
     /// Key of the family that the conversation belongs to or joins; `None`: no change.
     pub family: Option<String>,
     /// Time of the calls.
     pub clock: Clock,
-}
-
-/// The first messages of a transcript, which an earlier ingest stored or found.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Proven {
-    /// Number of messages.
-    pub messages: usize,
-    /// Revision of the conversation at that time; another revision makes the value void.
-    pub revision: u64,
 }
 
 impl IngestOptions {
@@ -62,7 +50,6 @@ impl IngestOptions {
             refuse_replay,
             seq_seen: None,
             system: Value::Null,
-            proven: None,
             family: None,
             clock,
         }
@@ -77,14 +64,11 @@ impl IngestOptions {
     /// Returns a task with these options and the sizes of these messages.
     pub(crate) fn build_task(&self, name: &str, conversation: &str, messages: &[String]) -> Value {
         let sizes = || messages.iter().map(String::len);
-        let task = json!({"task": name, "conversation": conversation,
+        json!({"task": name, "conversation": conversation,
             "dialect": dialect_name(self.dialect), "append_mode": append_mode_name(self.append_mode),
             "repeat": self.repeat, "refuse_replay": self.refuse_replay, "family": self.family,
             "seq_seen": self.seq_seen, "system": self.system, "count": messages.len(),
-            "bytes": sizes().sum::<usize>(), "bytes_longest": sizes().max().unwrap_or(0)});
-        let Some(proven) = self.proven.filter(|_| name == "ingest") else { return task };
-        let proven = json!({"proven": proven.messages, "proven_revision": proven.revision});
-        json::merge(task, proven)
+            "bytes": sizes().sum::<usize>(), "bytes_longest": sizes().max().unwrap_or(0)})
     }
 }
 

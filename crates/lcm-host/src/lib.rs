@@ -90,7 +90,7 @@ pub use compaction::{CompactOptions, CompactReport, CompactStatus, Pass, model_o
 pub use component::{Component, Limits, LoadOptions};
 pub use conversation::Conversation;
 pub use error::{Code, Error, Result};
-pub use ingest::{IngestError, IngestOptions, IngestReport, Proven};
+pub use ingest::{IngestError, IngestOptions, IngestReport};
 pub use lcm::Lcm;
 pub use money::{AdviseOptions, UsageReport};
 pub use pages::{Checked, ExpandOptions, Expanded};

@@ -43,7 +43,9 @@ pub(crate) fn encode(workspace: &Workspace, target: &std::path::Path) -> Result<
         "--target=wasm32-unknown-unknown",
     ]);
     build.env("CARGO_TARGET_DIR", target);
-    build.env("CARGO_ENCODED_RUSTFLAGS", remapped_paths(workspace)?.join("\u{1f}"));
+    let mut flags = remapped_paths(workspace)?;
+    flags.push("--cfg=sha2_backend_soft=\"compact\"".to_owned());
+    build.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
     run(&mut build)?;
     let core = target.join("wasm32-unknown-unknown/component/lcm_component.wasm");
     let core = std::fs::read(core).context("reading the core module")?;

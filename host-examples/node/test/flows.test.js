@@ -93,7 +93,7 @@ test("staging goes on where the engine says and ends when it does not advance", 
 });
 
 /**
- * A fake conversation of texts without ids, for a task. `fault` runs before and after each append:
+ * A fake conversation of texts without ids that knows no list, for a task. `fault` runs before and after each append:
  * it may throw, and may write as another writer would.
  */
 function fakeConversation(fault = () => {}) {
@@ -127,6 +127,9 @@ function fakeConversation(fault = () => {}) {
     },
   };
   const call = async (name, args) => {
+    if (args.options?.extra_json?.includes('"continues"')) {
+      throw new LcmError("conflict", "the beginning of the list is unknown");
+    }
     log.push(name);
     return answers[name](args);
   };

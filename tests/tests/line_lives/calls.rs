@@ -35,6 +35,60 @@ impl Life {
         Ok(receipt.seq_seen)
     }
 
+    /// If the engine knows the beginning of a list by its texts, checks that it stores the rest as
+    /// that of an equal list of which it knows no text. The life goes on as before.
+    pub(crate) fn check_known_beginning(
+        &mut self,
+        dialect: Dialect,
+        list: &[String],
+        seen: Option<u64>,
+    ) -> Result<(), String> {
+        let before = self.store.clone();
+        let continued =
+            self.append_copy(dialect, list, &json!({"seq_seen": seen, "continues": true}));
+        self.store = before.clone();
+        let Ok(continued) = continued else { return Ok(()) };
+        self.known_beginnings += 1;
+        // The spaces make other texts of the same messages.
+        let spaced: Vec<String> = list.iter().map(|message| format!(" {message}")).collect();
+        let compared = self.append_copy(dialect, &spaced, &json!({ "seq_seen": seen }));
+        self.store = before;
+        let mut compared = compared?;
+        // Ids of other messages in the beginning were announced when these messages were stored.
+        let is_taken = |it: &Value| it.as_str().is_some_and(|it| it.starts_with("id-taken: "));
+        let warnings = compared["warnings"].as_array_mut().unwrap();
+        warnings.retain(|it| !is_taken(it));
+        let keys = ["counts", "seqs", "warnings", "stored", "context"];
+        match keys.iter().find(|key| continued[**key] != compared[**key]) {
+            None => Ok(()),
+            Some(key) => Err(format!(
+                "known by its texts, the list has {key} {}, compared {}",
+                continued[*key], compared[*key]
+            )),
+        }
+    }
+
+    /// Appends a list, and describes the receipt, the stored messages and the context.
+    fn append_copy(
+        &mut self,
+        dialect: Dialect,
+        list: &[String],
+        extra: &Value,
+    ) -> Result<Value, String> {
+        let options =
+            AppendOptions { extra_json: Some(extra.to_string()), ..AppendOptions::default() };
+        self.store.begin_call();
+        let receipt = self
+            .engine
+            .append(&mut self.store, CHAT, dialect, list, &options, self.now)
+            .map_err(|error| error.to_string())?;
+        let stored: Vec<Value> =
+            self.read_stored().iter().map(|text| serde_json::from_str(text).unwrap()).collect();
+        Ok(json!({"seqs": [receipt.seq_first, receipt.seq_last, Some(receipt.seq_seen)],
+            "counts": [receipt.ingested, receipt.skipped], "warnings": receipt.warnings,
+            "stored": stored, "context": self.assemble_texts(Dialect::Lcm)}))
+    }
+
     /// Stores a list as a host with long lists does: by the plan of `reconcile`.
     pub(crate) fn ingest_list(
         &mut self,

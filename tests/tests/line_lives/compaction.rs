@@ -30,7 +30,7 @@ pub(crate) struct Compaction {
     pub(crate) figures: Figures,
 }
 
-/// Counts of what happened to the summaries of all lives.
+/// Counts of what happened to the lists and the summaries of all lives.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Figures {
     pub(crate) summaries: u64,
@@ -38,6 +38,7 @@ pub(crate) struct Figures {
     pub(crate) gave_way: u64,
     pub(crate) withdrawn: u64,
     pub(crate) remade: u64,
+    pub(crate) known_beginnings: u64,
 }
 
 impl Figures {
@@ -47,11 +48,12 @@ impl Figures {
         self.gave_way += other.gave_way;
         self.withdrawn += other.withdrawn;
         self.remade += other.remade;
+        self.known_beginnings += other.known_beginnings;
     }
 
     pub(crate) fn every_kind_occurred(&self) {
         let counts = [self.summaries, self.condensed, self.gave_way, self.withdrawn, self.remade];
-        assert!(counts.iter().all(|count| *count > 0), "{self:?}");
+        assert!(self.known_beginnings > 0 && counts.iter().all(|count| *count > 0), "{self:?}");
     }
 }
 

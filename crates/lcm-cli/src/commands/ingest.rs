@@ -6,7 +6,7 @@
 use std::{io::BufReader, path::Path, time::Duration};
 
 use lcm_host::{
-    Code, Error, IngestOptions, IngestReport, Proven, Result,
+    Code, Error, IngestOptions, IngestReport, Result,
     session_files::{Follower, Reading},
 };
 use serde::Serialize;
@@ -45,7 +45,7 @@ pub(crate) fn run(global: &Global, options: &Ingest) -> Result<End> {
     }
     let transcript = Transcript::read(&options.files, options.dialect)?;
     let session = Session::open(global)?;
-    let report = ingest(&session, options, &transcript, None)?;
+    let report = ingest(&session, options, &transcript)?;
     print(&session, &transcript, &report)?;
     Ok(End::Done)
 }
@@ -62,8 +62,8 @@ fn tail(global: &Global, options: &Ingest) -> Result<End> {
     };
     let transcript = read(path, options, first)?;
     let session = Session::open(global)?;
-    let report = ingest(&session, options, &transcript, None)?;
-    follower.confirm(&transcript.messages, report.revision);
+    let report = ingest(&session, options, &transcript)?;
+    follower.confirm(&transcript.messages);
     print(&session, &transcript, &report)?;
     drop(transcript);
     loop {
@@ -72,12 +72,11 @@ fn tail(global: &Global, options: &Ingest) -> Result<End> {
         let Some(reading) = follower.look()? else { continue };
         let was = replaced(path, &reading);
         let transcript = read(path, options, reading).map_err(&was)?;
-        let proven = follower.proven(&transcript.messages);
-        if proven.is_some_and(|proven| proven.messages == transcript.messages.len()) {
+        if follower.is_ingested(&transcript.messages) {
             continue;
         }
-        let report = ingest(&session, options, &transcript, proven).map_err(&was)?;
-        follower.confirm(&transcript.messages, report.revision);
+        let report = ingest(&session, options, &transcript).map_err(&was)?;
+        follower.confirm(&transcript.messages);
         print(&session, &transcript, &report)?;
     }
 }
@@ -106,12 +105,10 @@ fn ingest(
     session: &Session<'_>,
     options: &Ingest,
     transcript: &Transcript,
-    proven: Option<Proven>,
 ) -> Result<IngestReport> {
     let ingest = IngestOptions {
         append_mode: options.append_mode.into(),
         refuse_replay: options.refuse_replay,
-        proven,
         system: options.system.clone().into(),
         family: options.family.clone(),
         ..IngestOptions::new(transcript.dialect(), session.clock)

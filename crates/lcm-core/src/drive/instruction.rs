@@ -16,6 +16,10 @@ use super::event::{CallFailure, EVENT};
 pub(super) const MESSAGES_MAX: u64 = 100;
 /// Maximum bytes of the messages of one call; a longer message is uploaded in pieces.
 pub(super) const BYTES_MAX: u64 = 512 << 10;
+/// Maximum number of messages of a call whose first messages the engine knows.
+pub(super) const CONTINUED_MESSAGES_MAX: u64 = 10_000;
+/// Maximum bytes of the messages of such a call. The component has all of them in its memory.
+pub(super) const CONTINUED_BYTES_MAX: u64 = 4 << 20;
 /// Maximum bytes of one piece of an upload.
 const PIECE_BYTES_MAX: u64 = 192 << 10;
 
@@ -76,10 +80,19 @@ impl DriveInstruction {
 
     /// Adds the messages of the call: from index `from` on, at most `count` and at most
     /// [`MESSAGES_MAX`].
-    pub(super) fn with_messages(mut self, from: u64, count: u64) -> Self {
+    pub(super) fn with_messages(self, from: u64, count: u64) -> Self {
+        self.with_range(from, count.min(MESSAGES_MAX), BYTES_MAX)
+    }
+
+    /// Adds `count` messages, all of a list.
+    pub(super) fn with_list(self, count: u64) -> Self {
+        self.with_range(0, count, CONTINUED_BYTES_MAX)
+    }
+
+    fn with_range(mut self, from: u64, count: u64, bytes_max: u64) -> Self {
         let mut messages = JsonWriter::new_object();
-        messages.add_number("bytes_max", BYTES_MAX);
-        messages.add_number("count", count.min(MESSAGES_MAX));
+        messages.add_number("bytes_max", bytes_max);
+        messages.add_number("count", count);
         messages.add_number("index_first", from);
         self.fields.add_object("messages", messages);
         self

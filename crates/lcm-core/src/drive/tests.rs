@@ -23,6 +23,13 @@ fn begun(task: &Value) -> Value {
     serde_json::from_str(&begin(&task.to_string(), NOW).unwrap()).unwrap()
 }
 
+/// Begins a task with a list whose beginning the engine does not know.
+fn begun_unknown(task: &Value) -> Value {
+    let first = begun(task);
+    assert_eq!(extra(&first)["continues"], true, "{first}");
+    stepped(&first, &error("conflict"))
+}
+
 fn stepped(before: &Value, event: &Value) -> Value {
     let token = before["token"].as_str().unwrap();
     let prompt = token.split_once(r#""system":""#).map_or(0, |(_, rest)| rest.find('"').unwrap());
@@ -69,7 +76,7 @@ fn extra(instruction: &Value) -> Value {
 
 /// A transcript of 150 messages, identified and planned.
 fn planned() -> Value {
-    let first = begun(&transcript(150));
+    let first = begun_unknown(&transcript(150));
     assert_eq!(first["call"], "ingest.identify");
     let second = stepped(&first, &identities(&first));
     assert_eq!(second["messages"]["index_first"], 100);
@@ -92,6 +99,36 @@ fn one_call_takes_what_fits() {
     assert!(done["token"].is_null());
     let several = stepped(&first, &error("limit-exceeded"));
     assert_eq!(several["call"], "ingest.identify");
+}
+
+#[test]
+fn a_list_that_goes_on_is_one_append() {
+    let list = |count: u64, kind: &str| {
+        let mut task = transcript(count);
+        (task["task"], task["seq_seen"]) = (json!(kind), json!(4));
+        begun(&task)
+    };
+    let first = list(9_000, "append");
+    assert_eq!(first["messages"], json!({"index_first": 0, "count": 9_000, "bytes_max": 4 << 20}));
+    let options = &first["arguments"]["options"];
+    assert_eq!(
+        (&options["append_mode"], &options["partial"]),
+        (&json!("transcript"), &json!(false))
+    );
+    assert_eq!(extra(&first), json!({"continues": true, "seq_seen": 4}));
+    assert_eq!(first["once"], true);
+    let again = stepped(&first, &error("store-unavailable"));
+    assert_eq!(extra(&again), json!({"continues": true, "repeat": true, "seq_seen": 4}));
+    let known = json!({"result": {"revision": 8, "ingested": 2, "skipped": 8_998, "seq_first": 9,
+        "seq_last": 10, "seq_seen": 10, "context_tokens": 7, "warnings": []}});
+    let done = stepped(&again, &known);
+    assert_eq!((&done["do"], &done["result"]["skipped"]), (&json!("done"), &json!(8_998)));
+    for code in ["conflict", "limit-exceeded"] {
+        assert_eq!(stepped(&first, &error(code))["call"], "ingest.identify");
+    }
+    assert_eq!(list(10_001, "append")["call"], "ingest.identify");
+    assert_eq!(list(1, "ingest")["call"], "ingest.identify");
+    assert!(extra(&list(100, "append"))["continues"].is_null(), "one append takes 100 messages");
 }
 
 #[test]
@@ -146,7 +183,7 @@ fn a_jump_of_the_revision_plans_again_and_is_bounded() {
 
 #[test]
 fn a_token_holds_so_many_ranges_and_asks_for_the_rest() {
-    let first = begun(&transcript(100));
+    let first = begun_unknown(&transcript(100));
     let reconcile = stepped(&first, &identities(&first));
     let odd: Vec<_> = (0..50).map(|at| (2 * at, 2 * at)).collect();
     let mut instruction = stepped(&reconcile, &plan(1, &odd));
@@ -182,7 +219,7 @@ fn a_list_is_named_by_its_messages_and_its_time() {
 fn a_task_is_bounded_beside_its_system_prompt() {
     let mut task = transcript(2);
     task["system"] = "Be kind.\n".repeat(20_000).into();
-    let first = begun(&task);
+    let first = begun_unknown(&task);
     let reconcile = stepped(&first, &identities(&first));
     let append = stepped(&reconcile, &plan(0, &[(0, 1)]));
     assert_eq!(extra(&append)["system"], task["system"]);
@@ -211,7 +248,7 @@ fn large_messages_are_uploaded_and_planned_again() {
 
 #[test]
 fn an_error_names_the_message_of_the_task() {
-    let first = begun(&transcript(150));
+    let first = begun_unknown(&transcript(150));
     let second = stepped(&first, &identities(&first));
     let refusal = json!({"error": {"code": "invalid-input", "message": "messages[7]: no role"}});
     let failed = stepped(&second, &refusal);
@@ -224,7 +261,7 @@ fn an_error_names_the_message_of_the_task() {
 
 #[test]
 fn what_is_no_token_or_no_answer_is_refused() {
-    let first = begun(&transcript(2));
+    let first = begun_unknown(&transcript(2));
     let token = first["token"].as_str().unwrap();
     let refused = |token: &str, event: &Value| {
         let error = step(token, &event.to_string(), NOW).unwrap_err();

@@ -21,9 +21,10 @@ use crate::{
     search::{IndexMaintenance, IndexManifest},
     storage::{
         call::Call,
+        changes::Changes,
         head::{ConversationHead, LoadedHead},
         history::MessageHistory,
-        record_key::{RecordReads, RecordSlot},
+        record_key::{RecordReads, RecordSlot, RecordValues},
         records::{upload::Upload, withdrawals::Withdrawals},
         session as session_rules,
         store_session::StoreSession,
@@ -37,6 +38,7 @@ use super::{
     idempotency::IdempotencyKey,
     list_batch::{AppendPlan, ListBatch, match_batch},
     list_decision::SeenMessages,
+    list_texts::{KnownBeginning, ListTexts, hash_text},
     new_messages::select_new,
     rendered::strip_rendered,
     replay::add_replay_warnings,
@@ -52,8 +54,8 @@ use super::{
 /// `limit-exceeded`: too many or too large messages, with the number that fits, or a record that
 /// would be too large; `exists`: a refused likely replay, or another family; `denied`: the
 /// conversation is archived or is being deleted; `conflict`: the conversation is not at `revision`,
-/// or another call committed first; `not-found`: nothing was uploaded under a name; errors of the
-/// store.
+/// the list does not go on after an accepted list although `continues` says so, or another call
+/// committed first; `not-found`: nothing was uploaded under a name; errors of the store.
 pub(crate) fn append(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -62,67 +64,212 @@ pub(crate) fn append(
     options: &AppendOptions,
 ) -> Result<Receipt> {
     let extra = parse_append_extra(options)?;
-    let list = batch_limit::take_fitting(messages, options.partial)?;
+    let given = system_messages::read_option(extra.system.as_ref(), call)?;
     let payload_tokens_min = |_| Some(call.config.large_payload_tokens_min);
     let parser = CandidateParser { call, dialect, payload_tokens_min: &payload_tokens_min };
-    let mut candidates = batch::read_candidates(&parser, list, options.partial)?;
-    let given = system_messages::read_option(extra.system.as_ref(), call)?;
-    let mut reads = RecordReads::default();
-    let slots = add_uploads(&mut reads, call, &candidates);
-    let manifest = reads.add_record(IndexManifest::key(call.keys));
-    let withdrawals = reads.add_record(Withdrawals::key(call.keys));
-    let (mut loaded, values) = LoadedHead::open_with_records(session, call, &reads)?;
-    if let Some(receipt) = skip_session(session, call, &loaded, &extra, candidates.len())? {
-        return Ok(receipt);
+    // A list of one message is a message of its own, not the end of a list.
+    let is_list = options.append_mode == AppendMode::Transcript && messages.len() > 1;
+    let listed = if is_list { messages } else { &[] };
+    let texts = listed.iter().map(|text| hash_text(dialect, text)).collect();
+    let texts = ListTexts::from_hashes(texts);
+    let request = AppendRequest { parser, messages, options, extra: &extra, given: &given, texts };
+    let receipt = match request.store_messages(session, true)? {
+        None => request.store_messages(session, false)?,
+        stored => stored,
+    };
+    receipt.ok_or_else(|| {
+        Error::revision_conflict("the list must go on after an accepted list; call `reconcile`")
+    })
+}
+
+/// A call of `append`, parsed but for its messages.
+struct AppendRequest<'a> {
+    parser: CandidateParser<'a>,
+    messages: &'a [String],
+    options: &'a AppendOptions,
+    extra: &'a AppendExtra,
+    /// The messages of the option `system`.
+    given: &'a [AppendCandidate<'a>],
+    /// The texts of a list in mode `transcript`; else empty.
+    texts: ListTexts,
+}
+
+/// The messages of a call that were parsed, with the head.
+struct ReadBatch<'a> {
+    loaded: LoadedHead,
+    withdrawals: Withdrawals,
+    index: IndexMaintenance<'a>,
+    /// The beginning of the list, which was not parsed; `None`: the list was parsed from its first
+    /// message on.
+    beginning: Option<KnownBeginning>,
+    candidates: Vec<AppendCandidate<'a>>,
+    /// The join of a family; empty: no family is named, or the conversation belongs to it.
+    changes: Changes,
+}
+
+impl ReadBatch<'_> {
+    /// Returns the number of messages of the beginning.
+    fn count_known(&self) -> u32 {
+        self.beginning.map_or(0, |known| int::to_u32(known.count))
     }
-    session_rules::ensure_not_archived(session, &loaded.head)?;
-    let changes = join_family(&mut loaded, call, extra.family.as_deref())?;
-    let mut index = IndexMaintenance::from_manifest(call.keys, values.decode(&manifest)?);
-    let staged = StagedUploads { slots: &slots, values: &values, is_partial: options.partial };
-    batch::resolve_uploads(session, &parser, &mut candidates, staged)?;
-    if options.append_mode == AppendMode::Transcript {
-        let entries = candidates.iter_mut().map(|it| &mut it.entry);
-        strip_rendered(session, call, &loaded.head, entries)?;
+}
+
+impl<'a> AppendRequest<'a> {
+    /// Stores the new messages. `may_skip`: a beginning of the list that is an accepted list need
+    /// not be parsed. `None`: the messages after the beginning do not decide alone, or there is no
+    /// such beginning although the call requires one.
+    fn store_messages(
+        &self,
+        session: &mut StoreSession<'_>,
+        may_skip: bool,
+    ) -> Result<Option<Receipt>> {
+        let (call, extra) = (self.parser.call, self.extra);
+        let Some(mut batch) = self.read_batch(session, may_skip)? else { return Ok(None) };
+        let consumed = batch.count_known() + int::to_u32(batch.candidates.len());
+        let head = &batch.loaded.head;
+        if let Some(receipt) = skip_session(session, call, head, extra, consumed)? {
+            return Ok(Some(receipt));
+        }
+        session_rules::ensure_not_archived(session, head)?;
+        batch.changes = join_family(&mut batch.loaded, call, extra.family.as_deref())?;
+        match self.read_uploads(session, &mut batch.candidates) {
+            Err(_) if batch.beginning.is_some() => return Ok(None),
+            read => read?,
+        }
+        let head = &batch.loaded.head;
+        if self.options.append_mode == AppendMode::Transcript {
+            let entries = batch.candidates.iter_mut().map(|it| &mut it.entry);
+            strip_rendered(session, call, head, entries)?;
+        }
+        let total = batch.count_known() + int::to_u32(batch.candidates.len());
+        let key = self.build_key(&batch.candidates, total);
+        let repeated = key.count_repeated(head, total, extra);
+        // The first attempt of a repeated call moved the revision, so the check is left out.
+        if total > 0 && repeated == total {
+            let seen = SeenMessages::from_caller(extra.seq_seen, head.messages);
+            let counts = (repeated, batch.count_known());
+            return UnchangedAppend::new(&batch.candidates, counts, seen, Vec::new())
+                .finish(session, call, batch.loaded, batch.changes)
+                .map(Some);
+        }
+        ensure_revision(head, extra.revision)?;
+        let stored = StoredState::read(session, call, head, &batch.candidates, &mut batch.index)?;
+        self.commit_batch(session, batch, stored, (key, repeated))
     }
-    let consumed = int::to_u32(candidates.len());
-    let key = IdempotencyKey::from_call(&extra, &candidates, options.append_mode, call.now);
-    let repeated = key.count_repeated(&loaded.head, consumed, &extra);
-    // The first attempt of a repeated call moved the revision, so the check is left out.
-    if consumed > 0 && repeated == consumed {
-        let seen = SeenMessages::from_caller(extra.seq_seen, loaded.head.messages);
-        return UnchangedAppend::new(&candidates, repeated, seen, Vec::new())
-            .finish(session, call, loaded, changes);
+
+    /// Reads the head and parses the messages, without the beginning if the caller may skip it.
+    /// `None` as of [`Self::store_messages`].
+    fn read_batch(
+        &self,
+        session: &mut StoreSession<'_>,
+        may_skip: bool,
+    ) -> Result<Option<ReadBatch<'a>>> {
+        let call = self.parser.call;
+        let mut reads = RecordReads::default();
+        let manifest = reads.add_record(IndexManifest::key(call.keys));
+        let withdrawals = reads.add_record(Withdrawals::key(call.keys));
+        let (loaded, values) = LoadedHead::open_with_records(session, call, &reads)?;
+        let withdrawals: Withdrawals = values.decode(&withdrawals)?.unwrap_or_default();
+        let has_system = self.extra.system.is_some();
+        let known = self.texts.find_known(&loaded.head, &withdrawals, has_system);
+        let beginning = known.filter(|_| may_skip);
+        if beginning.is_none() && self.extra.must_continue {
+            return Ok(None);
+        }
+        let first = beginning.map_or(0, |known| known.count);
+        let rest = self.messages.get(first..).unwrap_or(&[]);
+        let is_partial = self.options.partial;
+        let list = batch_limit::take_fitting(rest, is_partial);
+        let candidates =
+            match list.and_then(|list| batch::read_candidates(&self.parser, list, is_partial)) {
+                // The error of the whole list has the right index.
+                Err(_) if beginning.is_some() => return Ok(None),
+                read => read?,
+            };
+        Ok(Some(ReadBatch {
+            loaded,
+            withdrawals,
+            index: IndexMaintenance::from_manifest(call.keys, values.decode(&manifest)?),
+            beginning,
+            candidates,
+            changes: Changes::default(),
+        }))
     }
-    let withdrawals: Withdrawals = values.decode(&withdrawals)?.unwrap_or_default();
-    let first = find_first_new(&loaded.head, &withdrawals, &extra, &candidates)?.max(repeated);
-    let mut stored = StoredState::read(session, call, &loaded.head, &candidates, &mut index)?;
-    let (history, mode) = (MessageHistory::new(call, &loaded.head), options.append_mode);
-    let ids = match_batch(session, &history, &withdrawals, &stored.identities, &mut candidates)?;
-    let batch = ListBatch { candidates: &candidates, ids: &ids, mode };
-    let plan = batch.plan_append(session, call, &loaded.head, withdrawals, (&extra, first))?;
-    let AppendPlan { places, system, line, notices } = plan;
-    let filling = FillingMessages { given: &given, candidates: &candidates, indexes: &system };
-    let system = filling.prepare_update(session, call, &loaded.head, messages.len())?;
-    let mut decision = select_new(&loaded.head, &candidates, &mut stored.identities, &places);
-    (decision.warnings, decision.repeated) = (notices, repeated);
-    add_replay_warnings(call.config, &extra, &candidates, &mut decision)?;
-    if decision.new_messages.is_empty() && line.change.is_none() && system.is_none() {
-        return UnchangedAppend::new(&candidates, repeated, line.seen, decision.warnings)
-            .finish(session, call, loaded, changes);
+
+    /// Reads the uploaded texts to which messages refer, and cuts the candidates to one commit.
+    fn read_uploads(
+        &self,
+        session: &mut StoreSession<'_>,
+        candidates: &mut Vec<AppendCandidate<'_>>,
+    ) -> Result<()> {
+        let mut reads = RecordReads::default();
+        let slots = add_uploads(&mut reads, self.parser.call, candidates);
+        let values = match slots.is_empty() {
+            true => RecordValues::new(Vec::new()),
+            false => reads.read(session)?,
+        };
+        let is_partial = self.options.partial;
+        let staged = StagedUploads { slots: &slots, values: &values, is_partial };
+        batch::resolve_uploads(session, &self.parser, candidates, staged)
     }
-    AppendCommit {
-        dialect,
-        candidates: &candidates,
-        times: &[],
-        decision,
-        stored,
-        batch_record: Some(key.to_batch_record(consumed)),
-        line,
-        system,
-        index_maintenance: index,
-        changes,
+
+    /// Returns the idempotency key of the call, which takes `total` messages with the beginning.
+    fn build_key(&self, candidates: &[AppendCandidate<'_>], total: u32) -> IdempotencyKey {
+        let (mode, now) = (self.options.append_mode, self.parser.call.now);
+        let texts = self.texts.hash_first(int::to_usize(total.into()));
+        IdempotencyKey::from_call(self.extra, candidates, texts, (mode, now))
     }
-    .commit(session, call, loaded)
+
+    /// Decides which messages are new, and commits them. The pair has the key of the call, and how
+    /// many messages an earlier attempt stored or skipped. `None` as of [`Self::store_messages`].
+    fn commit_batch(
+        &self,
+        session: &mut StoreSession<'_>,
+        batch: ReadBatch<'_>,
+        mut stored: StoredState,
+        (key, repeated): (IdempotencyKey, u32),
+    ) -> Result<Option<Receipt>> {
+        let (call, extra, known) = (self.parser.call, self.extra, batch.count_known());
+        let ReadBatch { loaded, withdrawals, index, beginning, mut candidates, changes } = batch;
+        let (history, mode) = (MessageHistory::new(call, &loaded.head), self.options.append_mode);
+        let ids =
+            match_batch(session, &history, &withdrawals, &stored.identities, &mut candidates)?;
+        let total = known + int::to_u32(candidates.len());
+        let list =
+            ListBatch { candidates: &candidates, ids: &ids, mode, beginning, texts: &self.texts };
+        let plan = list.plan_append(session, call, &loaded.head, withdrawals, (extra, repeated))?;
+        // With a known id, or with messages of the line that the list lacks, the beginning counts.
+        if beginning.is_some() && (ids.has_evidence() || !plan.reaches_newest) {
+            return Ok(None);
+        }
+        let AppendPlan { places, system, line, notices, .. } = plan;
+        let filling =
+            FillingMessages { given: self.given, candidates: &candidates, indexes: &system };
+        let system = filling.prepare_update(session, call, &loaded.head, self.messages.len())?;
+        let mut decision = select_new(&loaded.head, &candidates, &mut stored.identities, &places);
+        (decision.warnings, decision.repeated, decision.known) = (notices, repeated, known);
+        add_replay_warnings(call.config, extra, &candidates, &mut decision)?;
+        if decision.new_messages.is_empty() && line.change.is_none() && system.is_none() {
+            let (counts, warnings) = ((repeated, known), decision.warnings);
+            return UnchangedAppend::new(&candidates, counts, line.seen, warnings)
+                .finish(session, call, loaded, changes)
+                .map(Some);
+        }
+        AppendCommit {
+            dialect: self.parser.dialect,
+            candidates: &candidates,
+            times: &[],
+            decision,
+            stored,
+            batch_record: Some(key.to_batch_record(total)),
+            line,
+            system,
+            index_maintenance: index,
+            changes,
+        }
+        .commit(session, call, loaded)
+        .map(Some)
+    }
 }
 
 /// Adds the records of pending uploads to `reads` and returns their slots, one for each candidate
@@ -141,51 +288,18 @@ pub(super) fn add_uploads(
 fn skip_session(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
-    loaded: &LoadedHead,
+    head: &ConversationHead,
     extra: &AppendExtra,
-    count: usize,
+    skipped: u32,
 ) -> Result<Option<Receipt>> {
     let family = extra.family.as_deref();
-    let reason = session_rules::find_skip_reason(session, call, &loaded.head, family)?;
+    let reason = session_rules::find_skip_reason(session, call, head, family)?;
     Ok(reason.map(|reason| {
         let warnings = Vec::from([session_rules::build_skip_warning(reason)]);
-        let skipped = int::to_u32(count);
         let mut counts = ReceiptCounts { skipped, ..ReceiptCounts::default() };
         counts.events.push_skipped(call.conversation, skipped.into(), SkipReason::Excluded);
-        counts.build_receipt(&loaded.head, SeenMessages::default(), warnings)
+        counts.build_receipt(head, SeenMessages::default(), warnings)
     }))
-}
-
-/// Returns the index of the first message that may be new: the messages before it are the newest of
-/// the line, as the caller says with `proven`.
-///
-/// # Errors
-///
-/// `conflict`: the head is not at `revision`; or with `proven`, the newest messages of the line are
-/// others, or messages were withdrawn, because only a comparison finds those that come back.
-fn find_first_new(
-    head: &ConversationHead,
-    withdrawals: &Withdrawals,
-    extra: &AppendExtra,
-    candidates: &[AppendCandidate<'_>],
-) -> Result<u32> {
-    ensure_revision(head, extra.revision)?;
-    let proven = extra.proven;
-    let first = candidates.get(..proven).unwrap_or(&[]);
-    let newest = head.recent_marks.iter().rev();
-    let mut pairs = first.iter().rev().zip(newest);
-    let is_stored = first.len() == proven
-        && proven <= head.recent_marks.len()
-        && withdrawals.ranges.is_empty()
-        && withdrawals.branches.is_empty()
-        && pairs.all(|(candidate, mark)| mark.is_same_message(&candidate.entry.mark));
-    match proven == 0 || is_stored {
-        true => Ok(int::to_u32(proven)),
-        false => Err(Error::revision_conflict(format_args!(
-            "the first {proven} messages must be the newest of a conversation without withdrawn \
-             messages; call `reconcile`"
-        ))),
-    }
 }
 
 /// Returns `conflict` if the head is not at `revision`; `None`: any revision.

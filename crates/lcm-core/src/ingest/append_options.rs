@@ -29,9 +29,9 @@ pub(super) struct AppendExtra {
     /// The revision that the conversation must have, from `reconcile`, else `conflict`; `None`: any
     /// revision. Not checked if an earlier attempt of a repeated call took all its messages.
     pub(super) revision: Option<u64>,
-    /// Number of first messages of the call that must be the newest messages of the line, because
-    /// the caller stored the list up to them; 0: the caller proves nothing.
-    pub(super) proven: usize,
+    /// Whether the list must go on after an accepted list, which is recognised by its texts, else
+    /// `conflict`.
+    pub(super) must_continue: bool,
     /// Whether a likely replay is an error.
     pub(super) refuse_replay: bool,
     /// Seq up to which the caller has seen every message; `None` or 0: unknown.
@@ -85,7 +85,7 @@ pub(super) fn parse_append_extra(options: &AppendOptions) -> Result<AppendExtra>
     let extra = AppendExtra {
         is_repeat: fields.take_flag("repeat"),
         revision: fields.take_optional_u64("revision"),
-        proven: int::to_usize(fields.take_optional_u64("proven").unwrap_or(0)),
+        must_continue: fields.take_flag("continues"),
         refuse_replay: fields.take_flag("refuse_replay"),
         seq_seen: fields.take_optional_u64("seq_seen"),
         planned: planned.map(|(text, _)| PlannedLine::parse(&text)).transpose()?,

@@ -26,8 +26,9 @@ use lcm_text::{
 use super::{
     batch::{self, AppendCandidate, PackBuilder},
     commit_events::add_skips,
-    line_change::{LineUpdate, NewMessageCounts, remember_list, remember_start},
+    line_change::{LineUpdate, NewMessageCounts, remember_start},
     list_decision::SeenMessages,
+    list_texts::remember_list,
     new_messages::{AppendDecision, NewCandidate},
     stored_state::StoredState,
     system_messages::{self, SystemUpdate},
@@ -68,7 +69,7 @@ impl AppendCommit<'_> {
     ) -> Result<Receipt> {
         self.decision.warnings.extend(loaded.read_clock(call.now)?.step_back_warning());
         let mut changes = self.changes;
-        let (list_hash, start, seen) = (self.line.list_hash, self.line.start, self.line.seen);
+        let (list_hashes, start, seen) = (self.line.list_hashes, self.line.start, self.line.seen);
         let slot = loaded.head.system;
         let revisions = self.decision.revisions;
         self.line.add_events(call, loaded.head.messages, &mut self.decision.events);
@@ -115,18 +116,18 @@ impl AppendCommit<'_> {
             let skipped = revisions + self.decision.count_lead(self.candidates);
             remember_start(head, start, seq_first + int::to_u64(skipped));
         }
-        if let Some(hash) = list_hash {
-            remember_list(head, hash, seq_seen);
+        if let Some(hashes) = list_hashes {
+            remember_list(head, &hashes, seq_seen);
         }
         let head = loaded.commit_changes(session, call, act, changes)?;
         warnings::add_warnings(self.dialect, self.candidates, seq_first, &mut self.decision);
         let ingested = int::to_u32(self.decision.new_messages.len() + filled);
-        let skipped = int::to_u32(self.candidates.len()) - ingested;
+        let skipped = self.decision.known + int::to_u32(self.candidates.len()) - ingested;
         let seq_first = (new_counts > 0).then_some(seq_first);
         self.decision.add_system_event(call, &head, slot);
         self.decision.add_stored_event(call, &head, seq_first, tokens);
-        let AppendDecision { repeated, mut events, warnings, .. } = self.decision;
-        add_skips(call, self.candidates, repeated, ingested, &mut events);
+        let AppendDecision { repeated, known, mut events, warnings, .. } = self.decision;
+        add_skips(call, self.candidates, (repeated, known), ingested, &mut events);
         let counts = ReceiptCounts { ingested, skipped, seq_first, events };
         Ok(counts.build_receipt(&head, seen, warnings))
     }
@@ -169,6 +170,8 @@ pub(super) fn join_family(
 pub(super) struct UnchangedAppend<'a> {
     /// The candidates, which are all skipped.
     pub(super) candidates: &'a [AppendCandidate<'a>],
+    /// Number of messages before the candidates, which are stored.
+    pub(super) known: u32,
     /// Number of first candidates that an earlier attempt of the call stored or skipped.
     pub(super) repeated: u32,
     pub(super) seen: SeenMessages,
@@ -176,14 +179,14 @@ pub(super) struct UnchangedAppend<'a> {
 }
 
 impl<'a> UnchangedAppend<'a> {
-    /// Creates the result of a call.
+    /// Creates the result of a call. The pair has the values of `repeated` and `known`.
     pub(super) fn new(
         candidates: &'a [AppendCandidate<'a>],
-        repeated: u32,
+        (repeated, known): (u32, u32),
         seen: SeenMessages,
         warnings: Vec<String>,
     ) -> Self {
-        Self { candidates, repeated, seen, warnings }
+        Self { candidates, known, repeated, seen, warnings }
     }
 
     /// Returns the receipt. Commits the join of a family first, if there is one and the
@@ -200,8 +203,8 @@ impl<'a> UnchangedAppend<'a> {
         joined: Changes,
     ) -> Result<Receipt> {
         let mut events = EventList::default();
-        add_skips(call, self.candidates, self.repeated, 0, &mut events);
-        let skipped = int::to_u32(self.candidates.len());
+        add_skips(call, self.candidates, (self.repeated, self.known), 0, &mut events);
+        let skipped = self.known + int::to_u32(self.candidates.len());
         let counts = ReceiptCounts { ingested: 0, skipped, seq_first: None, events };
         if joined.is_empty() || loaded.bytes.is_none() {
             return Ok(counts.build_receipt(&loaded.head, self.seen, self.warnings));

@@ -12,19 +12,21 @@ use lcm_text::{
 
 use super::{batch::AppendCandidate, line_change::LineUpdate, new_messages::AppendDecision};
 
-/// Adds an event for each reason for which candidates were skipped. An earlier attempt stored or
-/// skipped the first `repeated` candidates, and this call stores `ingested`.
+/// Adds an event for each reason for which messages were skipped. The `known` messages before the
+/// candidates are stored, an earlier attempt stored or skipped the first `repeated` candidates, and
+/// this call stores `ingested`.
 pub(super) fn add_skips(
     call: Call<'_>,
     candidates: &[AppendCandidate<'_>],
-    repeated: u32,
+    (repeated, known): (u32, u32),
     ingested: u32,
     events: &mut EventList,
 ) {
     let (repeated, ingested) = (u64::from(repeated), u64::from(ingested));
     let rest = candidates.iter().skip(int::to_usize(repeated));
     let blank = int::to_u64(rest.filter(|one| one.message.is_failed_and_empty).count());
-    let known = int::to_u64(candidates.len()).saturating_sub(repeated + blank + ingested);
+    let known = u64::from(known).saturating_sub(repeated)
+        + int::to_u64(candidates.len()).saturating_sub(repeated + blank + ingested);
     for (count, reason) in
         [(repeated, SkipReason::Repeated), (known, SkipReason::Known), (blank, SkipReason::Blank)]
     {

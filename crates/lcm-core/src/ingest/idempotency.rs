@@ -43,16 +43,24 @@ pub(super) struct IdempotencyKey {
 }
 
 impl IdempotencyKey {
-    /// Computes the key of a call with these candidates.
+    /// Computes the key of a call with these candidates. `texts`: running hash over the texts of a
+    /// list, of which the candidates may be an end; zeros: the call has no list. The pair has the
+    /// mode and the time of the call.
     pub(super) fn from_call(
         extra: &AppendExtra,
         candidates: &[AppendCandidate<'_>],
-        mode: AppendMode,
-        now: Timestamp,
+        texts: [u8; 16],
+        (mode, now): (AppendMode, Timestamp),
     ) -> Self {
         match extra.list_part {
             Some(ListPart { hash, offset }) => Self { hash, offset },
-            None => Self { hash: hash_call(candidates, mode, now, extra.revision), offset: 0 },
+            None => {
+                let hashes: Vec<[u8; 16]> = match texts == [0; 16] {
+                    true => candidates.iter().map(|candidate| candidate.hash).collect(),
+                    false => Vec::from([texts]),
+                };
+                Self { hash: hash_call(&hashes, mode, now, extra.revision), offset: 0 }
+            }
         }
     }
 
@@ -81,16 +89,16 @@ impl IdempotencyKey {
 
 /// Hashes the messages, mode, time and revision of a call.
 ///
-/// Messages enter by their content hashes, so a repetition may differ in spacing and escapes.
+/// A list enters by its texts; other messages enter by their content hashes, so their repetition
+/// may differ in spacing and escapes.
 fn hash_call(
-    candidates: &[AppendCandidate<'_>],
+    hashes: &[[u8; 16]],
     mode: AppendMode,
     now: Timestamp,
     revision: Option<u64>,
 ) -> [u8; 12] {
     let mode = [u8::from(mode == AppendMode::New)];
     let now = now.to_be_bytes();
-    let hashes: Vec<[u8; 16]> = candidates.iter().map(|candidate| candidate.hash).collect();
     let revision = revision.map(u64::to_be_bytes);
     let mut fields: Vec<&[u8]> = alloc::vec![b"lcm batch", &mode, &now, hashes.as_flattened()];
     fields.extend(revision.as_ref().map(<[u8; 8]>::as_slice));

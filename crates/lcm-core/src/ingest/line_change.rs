@@ -13,7 +13,7 @@ use crate::storage::{
     context::{ContextItem, MessageRun},
     head::{ConversationHead, UserMessageRef},
     history::MessageHistory,
-    message_mark::{AcceptedList, MessageMark},
+    message_mark::MessageMark,
     records::withdrawals::{WithdrawalReason, Withdrawals},
     store_session::StoreSession,
 };
@@ -27,6 +27,7 @@ use lcm_text::{
 
 use super::{
     list_decision::SeenMessages,
+    list_texts::ListHashes,
     stored_line::{PAGE_MESSAGES, read_marks},
     unfolding::{self, UnfoldedItems},
 };
@@ -68,8 +69,8 @@ pub(super) struct LineUpdate {
     /// Seq of the message that the first new message follows in the list, where the line has later
     /// messages before this one; 0: the list begins with it.
     pub(super) branch: Option<u64>,
-    /// Running hash of the list that is stored after the append; `None`: it is not remembered.
-    pub(super) list_hash: Option<[u8; 16]>,
+    /// Hashes of the list that is stored after the append; `None`: it is not remembered.
+    pub(super) list_hashes: Option<ListHashes>,
     /// What the caller has seen after the append.
     pub(super) seen: SeenMessages,
     /// Where the list of the new messages begins.
@@ -270,15 +271,6 @@ impl PreparedUpdate {
         changes.write_record(&Withdrawals::key(call.keys), &self.withdrawals)?;
         Ok(())
     }
-}
-
-/// Remembers a list whose messages are all stored, as the newest of the accepted lists. `seq_seen`:
-/// seq up to which the caller has seen every message.
-pub(super) fn remember_list(head: &mut ConversationHead, hash: [u8; 16], seq_seen: u64) {
-    head.accepted_lists.retain(|list| list.hash != hash);
-    head.accepted_lists.push(AcceptedList { hash, seq_last: head.messages, seq_seen });
-    let excess = head.accepted_lists.len().saturating_sub(limits::ACCEPTED_LISTS_MAX);
-    head.accepted_lists.drain(..excess);
 }
 
 /// Remembers where a list begins, if it begins with the new messages from `seq_first` on. After

@@ -19,7 +19,10 @@
 
 use alloc::{string::String, vec::Vec};
 
-use crate::storage::{message_mark::MessageMark, store_session::StoreSession};
+use crate::storage::{
+    message_mark::{AcceptedList, MessageMark},
+    store_session::StoreSession,
+};
 use lcm_text::{
     base::{error::Result, int, sort},
     message::Role,
@@ -44,6 +47,8 @@ pub(super) struct LineComparison<'a, 'b> {
     pub(super) line: &'a StoredLine<'b>,
     /// The compared entries: without empty ones and those that may fill the slot.
     pub(super) entries: &'a [AlignableEntry],
+    /// The accepted list that the entries follow; `None`: they are the whole list.
+    pub(super) known: Option<AcceptedList>,
     /// Number of first entries that are known to be stored.
     pub(super) confirmed: usize,
     /// Texts of the newest messages; empty if no entry is a redacted copy.
@@ -63,8 +68,10 @@ pub(super) struct LineDiff {
     /// Number of first entries that are stored, at positions that were not looked up. Every later
     /// step starts behind them.
     pub(super) accepted: usize,
-    /// Greatest position that the first `accepted` entries may have.
+    /// Greatest position of the accepted list with which the list begins; 0: there is none.
     pub(super) position_accepted: u64,
+    /// Whether the entries follow an accepted list, which is not among them.
+    pub(super) is_rest: bool,
     /// Seq up to which the caller of the accepted list had seen every message; 0: none.
     pub(super) seen_accepted: u64,
     /// Position of each entry; `None`: not found in the line, accepted, or `grown`. Ascending,
@@ -245,12 +252,13 @@ impl LineComparison<'_, '_> {
     }
 
     /// Finds the longest accepted list with which the list begins, and that has two anchors or ends
-    /// with the newest message.
+    /// with the newest message; else the accepted list before the entries.
     fn find_accepted(&self, diff: &mut LineDiff) -> bool {
         let head = self.line.message_history().head;
         if !self.line.is_comparable() {
             return false;
         }
+        diff.is_rest = self.known.is_some();
         for (index, entry) in self.entries.iter().enumerate().rev() {
             let mut lists = head.accepted_lists.iter().rev();
             let Some(list) = lists.find(|list| list.hash == entry.list_hash) else { continue };
@@ -264,7 +272,10 @@ impl LineComparison<'_, '_> {
             }
             diff.has_short_beginning = true;
         }
-        false
+        let Some(list) = self.known else { return false };
+        diff.position_accepted = self.line.count_through(list.seq_last);
+        diff.seen_accepted = list.seq_seen;
+        true
     }
 
     /// Finds the run with which the list begins like the line or a later list, and a run that has

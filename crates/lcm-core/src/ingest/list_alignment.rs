@@ -11,9 +11,9 @@ use crate::storage::{
     call::Call,
     head::ConversationHead,
     history::MessageHistory,
-    message_mark::{MessageMark, advance_list},
+    message_mark::{AcceptedList, MessageMark, advance_list},
     records::{
-        system_slot::{count_leading, is_begun},
+        system_slot::{count_leading, hash_version, is_begun},
         withdrawals::Withdrawals,
     },
     store_session::StoreSession,
@@ -28,6 +28,7 @@ use super::{
     line_change::ListStart,
     line_diff::{LineComparison, LineDiff},
     list_decision::{EntryOutcome, LineRequest, ListDecision},
+    list_texts::SaidHashes,
     stored_line::StoredLine,
     system_messages::LeadRequest,
     transcript::TranscriptEntry,
@@ -39,6 +40,8 @@ pub(super) struct AlignmentRequest<'a> {
     pub(super) entries: &'a [&'a TranscriptEntry],
     /// For each entry, the seq of the message that it is by its ids; `None`: its ids say nothing.
     pub(super) known: &'a [Option<u64>],
+    /// The accepted list that the entries follow in the list; `None`: they are the whole list.
+    pub(super) beginning: Option<AcceptedList>,
     /// Number of first entries that are known to be stored.
     pub(super) confirmed: usize,
     /// Seq up to which the caller has seen every message; `None` or 0: unknown.
@@ -70,13 +73,13 @@ impl ComparedRow<'_> {
     }
 }
 
-/// Returns the running hash after each row of a list.
-fn hash_rows(rows: &[ComparedRow<'_>]) -> Vec<[u8; 16]> {
+/// Returns the running hash after each row of a list. `before`: the hash before the first row.
+fn hash_rows(rows: &[ComparedRow<'_>], before: [u8; 16]) -> Vec<[u8; 16]> {
     let advance = |running: &mut [u8; 16], row: &ComparedRow<'_>| {
         *running = advance_list(running, row.list_parts(), row.entry.mark.id);
         Some(*running)
     };
-    rows.iter().scan([0; 16], advance).collect()
+    rows.iter().scan(before, advance).collect()
 }
 
 /// Returns the outcomes of entries from those of their rows. An entry has the outcome of its first
@@ -125,14 +128,15 @@ pub(super) fn align_list(
     let comparison = LineComparison {
         line: &line,
         entries: &entries,
+        known: list.beginning,
         confirmed,
         texts: &texts,
         has_id: &has_id,
         text_of: &text_of,
     };
     // The only entry of a list counts as stored by its id alone, because a text may be said again.
-    let mut diff = match line.count_messages() == 0 || list.entries.len() < 2 || entries.is_empty()
-    {
+    let is_single = list.entries.len() < 2 && list.beginning.is_none();
+    let mut diff = match line.count_messages() == 0 || is_single || entries.is_empty() {
         true => comparison.compare_ids(session)?,
         false => comparison.compare_list(session)?,
     };
@@ -147,10 +151,14 @@ pub(super) fn align_list(
     };
     let mut decision = request.decide_list(session)?;
     decision.outcomes = join_outcomes(&rows, decision.outcomes);
+    decision.hashes.beginning = find_beginning(&diff, &rows, &entries);
     // `decide_list` saw the entries after the lead. With a lead, also one entry begins a list; only
     // a list of one entry in all is a single message.
     if lead > 0 && decision.found_by == "none" && decision.outcomes.contains(&EntryOutcome::New) {
         decision.start = ListStart::Unplaced;
+    }
+    if lead > 0 {
+        decision.hashes.lead = hash_version(leading.iter().map(|entry| &*entry.said));
     }
     let of_lead = LeadRequest {
         line: &line,
@@ -161,6 +169,24 @@ pub(super) fn align_list(
     };
     decision.outcomes.splice(..0, of_lead.decide_lead(session)?);
     Ok(decision)
+}
+
+/// Returns the accepted list with which a list begins, as [`SaidHashes::beginning`].
+fn find_beginning(
+    diff: &LineDiff,
+    rows: &[ComparedRow<'_>],
+    entries: &[AlignableEntry],
+) -> (usize, [u8; 16]) {
+    let last = diff.accepted.wrapping_sub(1);
+    match (rows.get(last), entries.get(last)) {
+        // An accepted list may end within an entry that joins messages.
+        (Some(row), Some(entry))
+            if rows.get(diff.accepted).is_none_or(|next| next.index != row.index) =>
+        {
+            (row.index + 1, entry.list_hash)
+        }
+        _ => SaidHashes::default().beginning,
+    }
 }
 
 /// Makes a longer form of the newest message a revision if the message is summarised, because a
@@ -243,13 +269,17 @@ impl AlignmentRequest<'_> {
                 may_be_form: Cell::new(whole && entry.is_other_form),
             }
         };
-        rows.iter().zip(hash_rows(rows)).map(build).collect()
+        let before = self.beginning.map_or([0; 16], |list| list.hash);
+        rows.iter().zip(hash_rows(rows, before)).map(build).collect()
     }
 
     /// Counts the first entries that may fill the slot: leading system messages, at most 64, before
     /// the first entry with a stored id. If they are the whole list, the count is 0 unless
-    /// `has_no_message`.
+    /// `has_no_message`. 0 also after a beginning.
     fn count_lead(&self, has_no_message: bool) -> usize {
+        if self.beginning.is_some() {
+            return 0;
+        }
         let unknown = self.known.iter().take_while(|known| known.is_none()).count();
         let lead = count_leading(self.entries.iter().map(|entry| entry.role)).min(unknown);
         if lead == self.entries.len() && !has_no_message { 0 } else { lead }

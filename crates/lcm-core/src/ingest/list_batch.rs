@@ -29,6 +29,7 @@ use super::{
     line_change::{LineUpdate, ListStart},
     list_alignment::{AlignmentRequest, align_list},
     list_decision::{EntryOutcome, SeenMessages},
+    list_texts::{KnownBeginning, ListTexts},
     new_messages::CandidatePlace,
     planned_line::PlannedLine,
     taken_ids::{ListedIds, StoredIds},
@@ -53,6 +54,8 @@ pub(super) struct AppendPlan {
     /// Indexes of the candidates that fill the slot of system messages.
     pub(super) system: Vec<usize>,
     pub(super) line: LineUpdate,
+    /// Whether the list begins with an accepted list that ends with the newest message.
+    pub(super) reaches_newest: bool,
     /// Lines for the warnings of the receipt.
     pub(super) notices: Vec<String>,
 }
@@ -86,12 +89,16 @@ pub(super) struct ListBatch<'a> {
     pub(super) candidates: &'a [AppendCandidate<'a>],
     /// Which candidates are stored, as their ids show.
     pub(super) ids: &'a StoredIds,
+    /// The beginning of the list, before the candidates; `None`: the candidates are the whole list.
+    pub(super) beginning: Option<KnownBeginning>,
+    /// The texts of the list with its beginning; empty in mode `new`.
+    pub(super) texts: &'a ListTexts,
     pub(super) mode: AppendMode,
 }
 
 impl ListBatch<'_> {
-    /// Plans the append in its mode. The candidates before index `first` were stored or skipped
-    /// before; only mode `new` leaves them out.
+    /// Plans the append in its mode. An earlier attempt stored or skipped the first `repeated`
+    /// candidates; only mode `new` leaves them out.
     ///
     /// # Errors
     ///
@@ -102,14 +109,17 @@ impl ListBatch<'_> {
         call: Call<'_>,
         head: &ConversationHead,
         withdrawals: Withdrawals,
-        (extra, first): (&AppendExtra, u32),
+        (extra, repeated): (&AppendExtra, u32),
     ) -> Result<AppendPlan> {
         let mut plan = match self.mode {
             AppendMode::Transcript => {
                 self.plan_list(session, call, head, withdrawals, extra.seq_seen)?
             }
-            AppendMode::New => self.plan_new(extra, first, head, withdrawals),
+            AppendMode::New => self.plan_new(extra, repeated, head, withdrawals),
         };
+        if let Some(hashes) = &mut plan.line.list_hashes {
+            hashes.has_system = extra.system.is_some();
+        }
         // A call that carries out a plan of `reconcile` gives no notice: the plan gave that of the
         // whole list.
         plan.notices.extend(self.ids.notice.clone().filter(|_| extra.planned.is_none()));
@@ -142,9 +152,11 @@ impl ListBatch<'_> {
             let (_, candidate) = effective.get(index)?;
             meaning::read_text(&candidate.raw, &candidate.message)
         };
+        let in_line = withdrawals.count_in_line(head.messages);
         let list = AlignmentRequest {
             entries: &entries,
             known: &known,
+            beginning: self.beginning.map(|known| known.list),
             confirmed: 0,
             seq_seen,
             text_of: &text_of,
@@ -159,37 +171,45 @@ impl ListBatch<'_> {
         let places: Vec<CandidatePlace> =
             places_of(EntryOutcome::Revision).chain(places_of(EntryOutcome::New)).collect();
         let system = places_of(EntryOutcome::System).map(|place| place.index).collect();
+        let skipped = self.beginning.map_or(0, |known| known.count);
+        let count_through = |count: usize| {
+            effective.get(count.wrapping_sub(1)).map_or(0, |(index, _)| skipped + index + 1)
+        };
+        let total = skipped + self.candidates.len();
+        let list_hashes = self.texts.add_texts(&decision.hashes, total, &count_through);
         let mut notices = decision.notices;
-        let is_announced = decision.found_by == "alignment" || decision.is_end;
+        let is_end = decision.is_end && int::to_u64(skipped + entries.len()) < in_line;
+        let is_announced = decision.found_by == "alignment" || is_end;
         if places.is_empty() && entries.len() > 1 && is_announced && decision.change.is_none() {
             notices.push(NOTHING_NEW.into());
         }
         let line = LineUpdate {
             change: decision.change,
             branch: decision.branch,
-            list_hash: decision.list_hash,
+            list_hashes,
             seen: decision.seen,
             start: decision.start,
             withdrawals,
         };
-        Ok(AppendPlan { places, system, line, notices })
+        let reaches_newest = decision.reaches_newest;
+        Ok(AppendPlan { places, system, line, reaches_newest, notices })
     }
 
-    /// Returns the plan of a call in append mode `new`, which leaves out the candidates before index
-    /// `first`.
+    /// Returns the plan of a call in append mode `new`, which leaves out the first `repeated`
+    /// candidates.
     fn plan_new(
         &self,
         extra: &AppendExtra,
-        first: u32,
+        repeated: u32,
         head: &ConversationHead,
         withdrawals: Withdrawals,
     ) -> AppendPlan {
         let planned = extra.planned.as_ref();
         let is_revision = planned.is_some_and(|line| line.is_revision);
-        let (first, count) = (int::to_usize(u64::from(first)), self.candidates.len());
+        let (first, count) = (int::to_usize(u64::from(repeated)), self.candidates.len());
         let roles = self.candidates.iter().map(|candidate| candidate.message.role);
         let leading = count_leading(roles);
-        // A call with `revision` carries out a plan of `reconcile`, or follows a proved list.
+        // A call with `revision` carries out a plan of `reconcile`.
         let is_unplanned = planned.is_none() && extra.revision.is_none();
         let lead = match planned {
             Some(planned) if planned.is_system => count,
@@ -211,7 +231,7 @@ impl ListBatch<'_> {
         let line = LineUpdate {
             change: planned.and_then(|line| line.change.clone()),
             branch: planned.and_then(|line| line.branch),
-            list_hash: planned.filter(is_last).and_then(|line| line.list_hash),
+            list_hashes: planned.filter(is_last).and_then(|line| line.list_hashes),
             seen: seen.unwrap_or_else(|| SeenMessages::from_caller(extra.seq_seen, head.messages)),
             start: match extra.revision {
                 None => ListStart::Told,
@@ -220,6 +240,6 @@ impl ListBatch<'_> {
             },
             withdrawals,
         };
-        AppendPlan { places, system, line, notices }
+        AppendPlan { places, system, line, reaches_newest: false, notices }
     }
 }

@@ -25,6 +25,7 @@ use super::{
     branch_walk::RestoredMessages,
     line_change::{LineChange, ListStart, RESTORED_MAX},
     line_diff::{LastStored, LineDiff},
+    list_texts::SaidHashes,
     message_form,
     stored_line::{ComparedMessage, PAGE_MESSAGES, StoredLine},
 };
@@ -61,14 +62,15 @@ pub(super) struct ListDecision {
     pub(super) branch: Option<u64>,
     /// Where the list of the new messages begins.
     pub(super) start: ListStart,
-    /// Running hash of the list, which is remembered once the list is stored; `None`: the list is
-    /// not whole, or has no new message.
-    pub(super) list_hash: Option<[u8; 16]>,
+    /// What is remembered of the list once it is stored.
+    pub(super) hashes: SaidHashes,
     /// What the caller has seen once the list is stored.
     pub(super) seen: SeenMessages,
     /// Whether the list is only an end of the line: it has the newest message of the line, and
     /// fewer entries than the line has messages.
     pub(super) is_end: bool,
+    /// Whether the list begins with an accepted list that ends with the newest message.
+    pub(super) reaches_newest: bool,
     /// Lines for the warnings of the receipt.
     pub(super) notices: Vec<String>,
 }
@@ -152,10 +154,11 @@ impl LineRequest<'_, '_> {
             change: None,
             branch: None,
             start: ListStart::Earlier,
-            list_hash: None,
+            hashes: SaidHashes::default(),
             seen: SeenMessages::default(),
             is_end: self.diff.find_last_stored().position == self.line.count_messages()
                 && int::to_u64(self.entries.len()) < self.line.count_messages(),
+            reaches_newest: self.diff.position_accepted == self.line.count_messages(),
             notices: Vec::new(),
         };
         self.mark_revisions(session, &mut decision)?;
@@ -174,7 +177,7 @@ impl LineRequest<'_, '_> {
         }
         // Without a new message the list may end before the newest message of the line.
         if self.is_whole() && decision.outcomes.contains(&EntryOutcome::New) {
-            decision.list_hash = self.entries.last().map(|entry| entry.list_hash);
+            decision.hashes.list = self.entries.last().map(|entry| entry.list_hash);
         }
         decision.seen = self.find_seen(session, &decision)?;
         Ok(decision)
@@ -185,7 +188,7 @@ impl LineRequest<'_, '_> {
     fn is_whole(&self) -> bool {
         let position = self.diff.positions.first().copied().flatten();
         let is_first = |position: u64| position == 1 || self.line.list_starts().contains(&position);
-        self.diff.accepted > 0 || position.is_none_or(is_first)
+        self.diff.position_accepted > 0 || position.is_none_or(is_first)
     }
 
     /// Finds the last stored entry as [`LineDiff::find_last_stored`] does, and passes over the
@@ -400,7 +403,8 @@ impl LineRequest<'_, '_> {
         let last = self.find_last_form(session, &decision.outcomes)?;
         let left = self.line.count_messages().saturating_sub(last.position);
         let ends_doubt = left == 0 && self.has_whole_line();
-        if left == 0 && self.withdrawals.ranges.is_empty() && !ends_doubt {
+        let goes_back = !self.withdrawals.ranges.is_empty() && !self.diff.is_rest;
+        if left == 0 && !goes_back && !ends_doubt {
             return Ok(());
         }
         let Placement { last, is_placed, mut restored } = self.place_list(session, last)?;

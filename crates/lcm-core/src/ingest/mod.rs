@@ -27,6 +27,7 @@ mod line_diff;
 mod list_alignment;
 mod list_batch;
 mod list_decision;
+mod list_texts;
 mod message_form;
 mod new_messages;
 mod planned_line;

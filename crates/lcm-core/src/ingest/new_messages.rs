@@ -53,6 +53,8 @@ pub(super) struct AppendDecision {
     pub(super) warnings: Vec<String>,
     /// Number of first candidates that an earlier attempt of the call stored or skipped.
     pub(super) repeated: u32,
+    /// Number of messages before the candidates, which are stored.
+    pub(super) known: u32,
     pub(super) events: EventList,
 }
 

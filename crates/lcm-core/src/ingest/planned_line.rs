@@ -14,6 +14,7 @@ use lcm_text::base::{
 use super::{
     line_change::{LineChange, ListStart, RESTORED_MAX},
     list_decision::{ListDecision, SeenMessages},
+    list_texts::ListHashes,
 };
 
 /// What a plan does to the line.
@@ -30,8 +31,8 @@ pub(crate) struct PlannedLine {
     pub(super) is_system: bool,
     /// Whether the list begins with the messages of the first append that does not fill the slot.
     pub(super) is_start: bool,
-    /// Running hash of the whole list; `None`: the list is not remembered.
-    pub(super) list_hash: Option<[u8; 16]>,
+    /// Hashes of the whole list; `None`: the list is not remembered.
+    pub(super) list_hashes: Option<ListHashes>,
     /// Number of messages that the call must take so that the whole list is stored; 0: further
     /// appends follow.
     pub(super) count: u64,
@@ -41,15 +42,19 @@ pub(crate) struct PlannedLine {
 }
 
 impl PlannedLine {
-    /// Creates the plan of a decision. `is_complete`: whether the plan has all missing entries of
-    /// the list.
-    pub(super) fn from_decision(decision: &ListDecision, is_complete: bool) -> Self {
+    /// Creates the plan of a decision. `hashes`: of the list, if it is to be remembered;
+    /// `is_complete`: whether the plan has all missing entries of the list.
+    pub(super) fn from_decision(
+        decision: &ListDecision,
+        hashes: Option<ListHashes>,
+        is_complete: bool,
+    ) -> Self {
         let SeenMessages { is_all, seq_before } = decision.seen;
         Self {
             change: decision.change.clone(),
             branch: decision.branch,
             is_start: decision.start == ListStart::Unplaced,
-            list_hash: decision.list_hash.filter(|_| is_complete),
+            list_hashes: hashes.filter(|_| is_complete),
             seq_seen: (!(is_complete && is_all)).then_some(seq_before),
             ..Self::default()
         }
@@ -81,7 +86,7 @@ impl PlannedLine {
         Self {
             is_revision,
             branch: self.branch.filter(|_| !is_revision),
-            list_hash: self.list_hash.filter(|_| last_count.is_some()),
+            list_hashes: self.list_hashes.filter(|_| last_count.is_some()),
             count: last_count.unwrap_or(0),
             ..self.clone()
         }
@@ -132,8 +137,8 @@ impl PlannedLine {
         if let Some(seq_seen) = self.seq_seen {
             line.add_number("seq_seen", seq_seen);
         }
-        let list_hash = self.list_hash.map(|hash| hash::hex(&hash));
-        line.add_optional_text("list_hash", list_hash.as_deref());
+        let hashes = self.list_hashes.map(|hashes| hash::hex(hashes.as_bytes()));
+        line.add_optional_text("list_hash", hashes.as_deref());
         line
     }
 
@@ -166,10 +171,7 @@ impl PlannedLine {
             is_revision: line.take_flag("revision"),
             is_start: line.take_flag("start"),
             is_system: line.take_flag("system"),
-            list_hash: hash
-                .and_then(|hash| hash::decode_hex(&hash))
-                .filter(|hash| hash.len() == 16)
-                .map(|hash| hash::hash_prefix(&hash)),
+            list_hashes: hash.and_then(|hash| ListHashes::from_bytes(&hash::decode_hex(&hash)?)),
             count: line.take_optional_u64("count").unwrap_or(0),
             seq_seen: line.take_optional_u64("seq_seen"),
         };
@@ -195,7 +197,7 @@ mod tests {
             is_revision: true,
             is_start: true,
             is_system: true,
-            list_hash: Some([7; 16]),
+            list_hashes: ListHashes::from_bytes(&[7; 80]),
             count: 2,
             seq_seen: Some(4),
         };

@@ -81,6 +81,7 @@ pub(crate) fn reconcile(
     let list = AlignmentRequest {
         entries: &listed,
         known: &known_listed,
+        beginning: None,
         confirmed: effective.partition_point(|index| *index < transcript.confirmed_count),
         seq_seen: transcript.seq_seen,
         text_of: &|_| None,
@@ -90,7 +91,10 @@ pub(crate) fn reconcile(
         Ok(number) => decision.outcomes.get(number).copied().unwrap_or(EntryOutcome::New),
         Err(_) => EntryOutcome::Stored,
     };
-    input.build_plan(decision.found_by, Some(&decision), &outcome)
+    let count_through =
+        |count: usize| effective.get(count.wrapping_sub(1)).map_or(0, |index| index + 1);
+    let hashes = transcript.texts.add_texts(&decision.hashes, entries.len(), &count_through);
+    input.build_plan(decision.found_by, Some((&decision, hashes)), &outcome)
 }
 
 /// Kind of an id, the id, and the hash of the entry if the id counts only together with equal

@@ -20,6 +20,7 @@ use lcm_text::{
 use super::{
     backlog::{LastEntry, OverlapSummary},
     list_decision::{EntryOutcome, ListDecision},
+    list_texts::ListHashes,
     planned_line::PlannedLine,
     replay::ReplayThresholds,
     transcript::{ReconcileRequest, TranscriptEntry},
@@ -47,8 +48,8 @@ struct MissingRange {
 
 impl PlanInput<'_> {
     /// Builds the JSON plan. `found_by` names how the stored entries were found, and `outcome`
-    /// returns what becomes of the entry at an index. `decision`: of the alignment; `None`: only
-    /// ids count.
+    /// returns what becomes of the entry at an index. `decision`: of the alignment, with
+    /// what is remembered of the list; `None`: only ids count.
     ///
     /// # Errors
     ///
@@ -56,7 +57,7 @@ impl PlanInput<'_> {
     pub(super) fn build_plan(
         &self,
         found_by: &'static str,
-        decision: Option<&ListDecision>,
+        decision: Option<(&ListDecision, Option<ListHashes>)>,
         outcome: &dyn Fn(usize) -> EntryOutcome,
     ) -> Result<String> {
         let is_recognised = |index: usize| outcome(index) == EntryOutcome::Stored;
@@ -79,7 +80,7 @@ impl PlanInput<'_> {
         let bounded = backlog.limit_missing(config, &mut indexes, &tokens, &overlap);
         let missing = collect_ranges(&indexes, outcome);
         let mut warnings = JsonWriter::new_array();
-        let notices = decision.map_or(&[][..], |decision| &decision.notices);
+        let notices = decision.map_or(&[][..], |(decision, _)| &decision.notices);
         notices.iter().chain(&self.taken).for_each(|notice| warnings.push_text(notice));
         if let Some(warning) = backlog.build_warning(&bounded) {
             warnings.push_text(&warning);
@@ -94,10 +95,10 @@ impl PlanInput<'_> {
         });
         let mut plan = JsonWriter::new_object();
         plan.add_array("missing_ranges", write_ranges(&missing));
-        if let Some(decision) = decision {
+        if let Some((decision, hashes)) = decision {
             let is_all = !bounded.has_more && bounded.blocked_reason.is_none();
             let is_complete = is_all && bounded.fork_entries.is_none();
-            let line = PlannedLine::from_decision(decision, is_complete);
+            let line = PlannedLine::from_decision(decision, hashes, is_complete);
             plan.add_object("line", line.to_object());
         }
         plan.add_number("stored", stored);

@@ -43,6 +43,13 @@ pub(super) struct StoredIds {
     pub(super) notice: Option<String>,
 }
 
+impl StoredIds {
+    /// Returns whether an id of an entry is stored.
+    pub(super) fn has_evidence(&self) -> bool {
+        self.notice.is_some() || self.known.iter().any(Option::is_some)
+    }
+}
+
 /// How an entry is the message with its id.
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum IdMatch {

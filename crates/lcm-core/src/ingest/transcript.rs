@@ -19,7 +19,12 @@ use lcm_text::{
     types::api::ReadDialect,
 };
 
-use super::{append_options::ENTRIES_MAX, backlog::BacklogOptions, redaction::RedactedCopy};
+use super::{
+    append_options::ENTRIES_MAX,
+    backlog::BacklogOptions,
+    list_texts::{ListTexts, hash_text},
+    redaction::RedactedCopy,
+};
 
 /// Name of the argument that holds the transcript.
 const TRANSCRIPT_ARGUMENT: &str = "transcript-json";
@@ -176,6 +181,8 @@ impl TranscriptEntry {
 /// A transcript with the options of `reconcile`.
 pub(super) struct ReconcileRequest {
     pub(super) entries: Vec<TranscriptEntry>,
+    /// The texts of the entries.
+    pub(super) texts: ListTexts,
     /// Number of first entries that are known to be stored.
     pub(super) confirmed_count: usize,
     /// Name of the list whose calls may have stored first entries; `None`: no list is named.
@@ -200,7 +207,9 @@ pub(crate) fn identify(dialect: ReadDialect, messages: &[String]) -> Result<Stri
         let message = message::parse_given(dialect, raw).map_err(|error| {
             Error::new(error.code, format_args!("messages[{index}]: {}", error.message))
         })?;
-        entries.push_object(TranscriptEntry::from_message(raw, &message).to_object());
+        let mut entry = TranscriptEntry::from_message(raw, &message).to_object();
+        entry.add_text("text", &hash::hex(&hash_text(dialect, raw)));
+        entries.push_object(entry);
     }
     Ok(entries.end_array())
 }
@@ -234,13 +243,17 @@ pub(super) fn parse_transcript(transcript: &str) -> Result<ReconcileRequest> {
         );
         return Err(Error::invalid_input(message));
     }
-    let mut entries = Vec::with_capacity(list.len());
+    let (mut entries, mut texts) = (Vec::with_capacity(list.len()), Vec::new());
     for (index, value) in list.into_iter().enumerate() {
-        let fields = JsonFields::new(transcript, json::list_members(transcript, value.span));
+        let mut fields = JsonFields::new(transcript, json::list_members(transcript, value.span));
+        let text = fields.take_optional_text("text").and_then(|digits| hash::decode_hex(&digits));
+        texts.extend(text.map(|hash| hash::hash_prefix(&hash)));
         entries.push(parse_entry(fields, index)?);
     }
+    texts.truncate(if texts.len() == entries.len() { texts.len() } else { 0 });
     Ok(ReconcileRequest {
         entries,
+        texts: ListTexts::from_hashes(texts),
         confirmed_count,
         list_name,
         is_new,

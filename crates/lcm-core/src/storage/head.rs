@@ -593,7 +593,7 @@ mod tests {
         head.packs = alloc::vec![pack; limits::RECENT_PACKS_MAX];
         let mark = MessageMark { meaning: [255; 8], id: [255; 4], call: [255; 4] };
         head.recent_marks = alloc::vec![mark; limits::RECENT_MARKS_MAX];
-        let list = AcceptedList { hash: [255; 16], seq_last: far, seq_seen: far };
+        let list = AcceptedList { hash: [255; 16], texts: [255; 16], seq_last: far, seq_seen: far };
         head.accepted_lists = alloc::vec![list; limits::ACCEPTED_LISTS_MAX];
         head.list_starts = alloc::vec![far; limits::LIST_STARTS_MAX];
         head.appended_new = far;

@@ -120,6 +120,9 @@ fn are_different(one: [u8; 4], other: [u8; 4]) -> bool {
 pub(crate) struct AcceptedList {
     /// Running hash over the parts of the list, with their ids.
     pub(crate) hash: [u8; 16],
+    /// Hash over the texts of the list as they were handed over last, and over the system messages;
+    /// zeros: unknown.
+    pub(crate) texts: [u8; 16],
     /// Seq of the newest message when the list was accepted.
     pub(crate) seq_last: u64,
     /// Seq up to which the caller had seen every message then.

@@ -1,8 +1,7 @@
-//! Follows a file that grows: says when to read the file again, and which messages are stored.
+//! Follows a file that grows: says when to read the file again, and whether its messages changed.
 //!
-//! In: the path of a file, and its messages after each ingest. Out: the open file to read next, and
-//! the number of its first messages that are known to be stored. `lcm ingest --tail` uses this
-//! module; the caller reads the lines and ingests the messages.
+//! In: the path of a file, and its messages after each ingest. Out: the open file to read next.
+//! `lcm ingest --tail` uses this module; the caller reads the lines and ingests the messages.
 //!
 //! **The open file, not its path** is followed. After a rotation or a replacement, the next poll
 //! opens the new file. The new file is read after the last read of the old file, so that messages
@@ -16,13 +15,7 @@
 //! - A file was at the path only between two polls.
 //! - A file is cut in place (`copytruncate`) after a write that no poll saw.
 //!
-//! **The checkpoint** is the number and the hash of the messages of the last ingest, with the
-//! revision after it. If a grown file begins with messages of that hash, and the conversation has
-//! that revision, the component appends the rest of the file without comparing. In every other case
-//! (a cut, replaced or rewritten file, an abandoned branch, another writer) the component compares
-//! the whole file. So the checkpoint only saves work. The checkpoint is not stored, because a
-//! stored checkpoint could belong to another store. If the process ends before the last read of an
-//! old file, ingest the old file under its new name.
+//! If the process ends before the last read of an old file, ingest the old file under its new name.
 
 use std::{
     collections::VecDeque,
@@ -34,10 +27,7 @@ use std::{
 
 use sha2::{Digest as _, Sha256};
 
-use crate::{
-    error::{Code, Error, Result},
-    ingest::Proven,
-};
+use crate::error::{Code, Error, Result};
 
 /// Polls without a change before a replaced file is closed: about a second at the interval of `lcm
 /// ingest --tail`. A program that rotates its log opens the new file sooner.
@@ -46,14 +36,6 @@ const QUIET_LOOKS: u32 = 3;
 /// Most files to keep open, to bound the file handles of the process. Beyond the bound, the oldest
 /// file is read a last time and closed at once.
 const HELD_MAX: usize = 16;
-
-/// Messages of a file that are known to be stored.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-struct Checkpoint {
-    proven: Proven,
-    /// Hash of the messages.
-    sha256: [u8; 32],
-}
 
 /// Size and modification time of a file, by which a change of its content is noticed.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -96,14 +78,15 @@ pub struct Follower {
     path: PathBuf,
     /// Open files, oldest first; the last was at the path when a poll last found a file there.
     held: VecDeque<Held>,
-    checkpoint: Option<Checkpoint>,
+    /// Hash of the messages of the last ingest; `None`: there was no ingest.
+    ingested: Option<[u8; 32]>,
 }
 
 impl Follower {
-    /// Follows the file at a path, without a checkpoint.
+    /// Follows the file at a path.
     #[must_use]
     pub fn new(path: &Path) -> Self {
-        Self { path: path.to_owned(), held: VecDeque::new(), checkpoint: None }
+        Self { path: path.to_owned(), held: VecDeque::new(), ingested: None }
     }
 
     /// Polls, and returns the next file to read: a file that changed since its last read, or a
@@ -177,20 +160,15 @@ impl Follower {
         Error::new(Code::InvalidInput, message)
     }
 
-    /// Returns how many of the first messages are stored according to the checkpoint. `None`: there
-    /// is no checkpoint, or its messages are not the first of these messages.
+    /// Returns whether the last ingest was of exactly these messages.
     #[must_use]
-    pub fn proven(&self, messages: &[String]) -> Option<Proven> {
-        let checkpoint = self.checkpoint?;
-        let first = messages.get(..checkpoint.proven.messages)?;
-        (hash(first) == checkpoint.sha256).then_some(checkpoint.proven)
+    pub fn is_ingested(&self, messages: &[String]) -> bool {
+        self.ingested == Some(hash(messages))
     }
 
-    /// Sets the checkpoint after a successful ingest of all these messages; `revision` is that of
-    /// the conversation after the ingest.
-    pub fn confirm(&mut self, messages: &[String], revision: u64) {
-        let proven = Proven { messages: messages.len(), revision };
-        self.checkpoint = Some(Checkpoint { proven, sha256: hash(messages) });
+    /// Remembers a successful ingest of all these messages.
+    pub fn confirm(&mut self, messages: &[String]) {
+        self.ingested = Some(hash(messages));
     }
 }
 
@@ -259,15 +237,14 @@ mod tests {
     }
 
     #[test]
-    fn a_checkpoint_is_of_the_first_messages_and_no_others() {
+    fn only_equal_messages_are_ingested_messages() {
         let mut follower = Follower::new(Path::new("none"));
-        assert_eq!(follower.proven(&texts(&["a", "b"])), None);
-        follower.confirm(&texts(&["a", "b"]), 3);
-        let proven = Some(Proven { messages: 2, revision: 3 });
-        assert_eq!(follower.proven(&texts(&["a", "b", "c"])), proven);
-        assert_eq!(follower.proven(&texts(&["a", "x", "c"])), None);
-        assert_eq!(follower.proven(&texts(&["a"])), None);
-        assert_eq!(follower.proven(&texts(&["ab", "", "c"])), None);
+        assert!(!follower.is_ingested(&[]));
+        follower.confirm(&texts(&["a", "b"]));
+        assert!(follower.is_ingested(&texts(&["a", "b"])));
+        for other in [&["a", "b", "c"][..], &["a"], &["ab", ""], &["a", "x"]] {
+            assert!(!follower.is_ingested(&texts(other)));
+        }
     }
 
     /// A folder of its own with the path of a file that is followed.

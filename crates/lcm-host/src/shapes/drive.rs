@@ -106,14 +106,6 @@ pub struct IngestTask {
     /// `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub family: Option<String>,
-    /// Number of first messages that are known to be stored; requires `proven_revision`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub proven: Option<u64>,
-    /// Revision of the conversation at which `proven` holds. `proven` is ignored at another
-    /// revision, if the conversation has withdrawn messages, and if a message of the list must be
-    /// uploaded.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub proven_revision: Option<u64>,
     /// Seq up to which the caller has seen every message: the `seq_seen` of its last receipt. If
     /// the list goes another way, the stored messages after the fork are set aside only if the
     /// caller has seen all of them; otherwise, or if absent or null, all of them stay. Default:

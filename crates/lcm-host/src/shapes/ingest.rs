@@ -35,12 +35,11 @@ pub struct AppendExtra {
     /// Revision at which the conversation must be; at another revision the call is a `conflict`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<u64>,
-    /// Number of first messages of the call that the caller knows to be the newest of the
-    /// conversation; they are not stored again. If others are the newest, or messages were set
-    /// aside or have other forms, the call is a `conflict`, because only a comparison finds those
-    /// that come back. Default: 0.
+    /// Whether the list must go on after a list that was accepted before, whose texts it has byte
+    /// for byte at its beginning. Otherwise the call is a `conflict`; compare the list with
+    /// `reconcile` then. Only in append mode `transcript`. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub proven: Option<u64>,
+    pub continues: Option<bool>,
     /// Whether messages that look like a replay are an error instead of a warning. Default:
     /// `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -88,6 +87,8 @@ pub struct MessageIdentity {
     pub call_id: Option<String>,
     /// What the parts of the message say and the ids of their calls, hashed, 40 hex digits each.
     pub said: String,
+    /// Hash of the text in its dialect, 32 hex digits.
+    pub text: String,
     /// Bytes of the text, if the message says one text only; null: something else.
     #[serde(deserialize_with = "Option::deserialize")]
     pub text_bytes: Option<u32>,
@@ -123,6 +124,9 @@ pub struct TranscriptEntry {
     pub call_id: Option<String>,
     /// What the parts of the message say and the ids of their calls, hashed, 40 hex digits each.
     pub said: String,
+    /// The `text` that `identify` returned; absent: the texts of the list are unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
     /// Bytes of the text, if the message says one text only; null: something else. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text_bytes: Option<u32>,
@@ -330,7 +334,7 @@ pub struct PlannedLine {
     /// Whether the messages of the call fill the slot of system messages. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system: Option<bool>,
-    /// Hash of the whole list, opaque; null: the list is not remembered. Default: `null`.
+    /// Hashes of the whole list, opaque; null: the list is not remembered. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list_hash: Option<String>,
     /// Number of messages that the call must take so that the whole list is stored. Default: 0.

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use lcm_host::{
     Cancel, Clock, Code, CompactOptions, Component, ExpandOptions, IngestOptions, IngestReport,
-    Lcm, Limits, LoadOptions, Proven, Recorder,
+    Lcm, Limits, LoadOptions, Recorder,
     completion::{Chain, Offline},
     ingestion::{self, AppendMode},
     store::{Guard, KeyValueStore, Memory, Page, Put, Scan, StoreError},
@@ -495,45 +495,48 @@ fn a_record_has_a_line_for_every_call() {
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let calls =
         |key: &str| -> Vec<&str> { lines.iter().filter_map(|line| line[key].as_str()).collect() };
-    let expected = ["ingest.identify", "ingest.reconcile", "ingest.append", "recall.describe"];
+    let expected = [
+        "ingest.append",
+        "ingest.identify",
+        "ingest.reconcile",
+        "ingest.append",
+        "recall.describe",
+    ];
     assert_eq!(calls("call"), expected);
     assert_eq!(calls("host_call").iter().filter(|call| **call == "store.commit").count(), 1);
     assert!(lines.last().unwrap()["error"]["code"].is_string());
 }
 
-/// After an undo the list is compared whole although the caller proved its beginning, because the
+/// After an undo the list is compared whole although its beginning is an accepted list, because the
 /// messages after it may be those that were set aside.
 #[test]
-fn set_aside_messages_after_a_proved_list_come_back() {
+fn set_aside_messages_after_an_accepted_list_come_back() {
     let lcm = open(Memory::new());
     let messages = transcript(6, 30);
     let seq_seen = Some(ingest(&lcm, &messages).seq_seen);
-    let mut options = IngestOptions { seq_seen, ..IngestOptions::new(Dialect::Lcm, NOW) };
-    let mut hand_over = |count: usize, proven: Option<Proven>| {
-        options.proven = proven;
+    let options = IngestOptions { seq_seen, ..IngestOptions::new(Dialect::Lcm, NOW) };
+    let hand_over = |count: usize| {
         let list = &messages[..count];
         lcm.ingest("c", list, &options, &Cancel::default(), &mut |_| ()).unwrap()
     };
-    let undone = hand_over(4, None);
+    let undone = hand_over(4);
     assert!(undone.warnings[0].starts_with("set-aside: "), "{undone:?}");
-    let redone = hand_over(6, Some(Proven { messages: 4, revision: undone.revision }));
+    let redone = hand_over(6);
     assert_eq!(redone.ingested, 0, "{redone:?}");
     assert_eq!(stored(&lcm), messages);
     assert!(redone.warnings[0].starts_with("restored: "), "{redone:?}");
 }
 
 /// A list with a message that must be uploaded is compared whole, so the message is stored although
-/// the caller proved the messages before it.
+/// the messages before it are an accepted list.
 #[test]
-fn a_large_message_after_a_proved_list_is_stored() {
+fn a_large_message_after_an_accepted_list_is_stored() {
     let lcm = open(Memory::new());
     let mut messages = transcript(6, 30);
-    let stored_first = ingest(&lcm, &messages);
+    ingest(&lcm, &messages);
     let large = serde_json::json!({"role": "user", "content": "large ".repeat(100_000)});
     messages.push(large.to_string());
-    let proven = Some(Proven { messages: 6, revision: stored_first.revision });
-    let options = IngestOptions { proven, ..IngestOptions::new(Dialect::Lcm, NOW) };
-    let done = lcm.ingest("c", &messages, &options, &Cancel::default(), &mut |_| ()).unwrap();
+    let done = ingest(&lcm, &messages);
     assert_eq!((done.ingested, stored(&lcm).len()), (1, 7), "{done:?}");
 }
 

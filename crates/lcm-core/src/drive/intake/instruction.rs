@@ -65,14 +65,14 @@ impl IntakeProgress {
             range.map_or((0, 0), |range| (range.from, range.end.saturating_sub(range.from)));
         // A list without new messages may still bring messages back.
         let has_work = count > 0 || self.has_change();
-        let is_planned =
-            matches!(self.route, IntakeRoute::Aligned | IntakeRoute::Proven) && has_work;
+        let is_planned = self.route == IntakeRoute::Aligned && has_work;
+        let is_continued = self.route == IntakeRoute::Continued;
         let is_whole = self.route == IntakeRoute::Whole;
         let is_part = count > 0
             && match self.route {
                 IntakeRoute::List => true,
                 IntakeRoute::Aligned => task.is_list,
-                IntakeRoute::Whole | IntakeRoute::Proven => false,
+                IntakeRoute::Whole | IntakeRoute::Continued => false,
             };
         let mut extra = JsonWriter::new_object();
         if let Some(family) = &task.family {
@@ -85,7 +85,8 @@ impl IntakeProgress {
         if is_whole && task.refuse_replay {
             extra.add_flag("refuse_replay", true);
         }
-        if self.repeats > 0 || (task.repeat && !is_planned && (is_whole || is_part)) {
+        let may_repeat = is_whole || is_part || is_continued;
+        if self.repeats > 0 || (task.repeat && !is_planned && may_repeat) {
             extra.add_flag("repeat", true);
         }
         if task.seq_seen.is_some() && (self.route != IntakeRoute::Aligned || task.is_new) {
@@ -95,20 +96,10 @@ impl IntakeProgress {
         if is_planned {
             extra.add_number("revision", self.revision);
         }
-        let proven = task.proven.map_or(0, |(messages, _)| messages.saturating_sub(from));
-        if self.route == IntakeRoute::Proven && proven > 0 {
-            extra.add_number("proven", proven);
+        if is_continued {
+            extra.add_flag("continues", true);
         }
-        if let Some(line) = self.line.as_ref().filter(|_| self.route == IntakeRoute::Aligned) {
-            let is_last = self.ranges.len() <= 1 && !self.has_more;
-            let last_count = is_last.then_some(count);
-            let line = match range.map_or(RangeKind::Messages, |range| range.kind) {
-                RangeKind::Messages => line.for_append(false, last_count),
-                RangeKind::Revisions => line.for_append(true, last_count),
-                RangeKind::System => line.for_system(last_count),
-            };
-            extra.add_object("line", line.to_object());
-        }
+        self.add_line(&mut extra);
         if let Some(system) = &task.system {
             extra.add_json("system", system);
         }
@@ -116,18 +107,40 @@ impl IntakeProgress {
         if !extra.is_empty() {
             options.add_text("extra_json", &extra.end_object());
         }
-        options
-            .add_text("append_mode", if task.is_new || !is_whole { "new" } else { "transcript" });
-        options.add_flag("partial", !is_whole);
+        options.add_text(
+            "append_mode",
+            if task.is_new || !self.is_one_append() { "new" } else { "transcript" },
+        );
+        options.add_flag("partial", !self.is_one_append());
         let mut arguments = JsonWriter::new_object();
         arguments.add_text("conversation", &task.conversation);
         arguments.add_text("dialect", &task.dialect);
         arguments.add_number("now", self.now);
         arguments.add_object("options", options);
-        let call = DriveInstruction::call("ingest.append", arguments)
-            .with_messages(from, count)
-            .with_wait(self.wait_ms);
-        if is_planned { call.with_flag("once") } else { call }
+        let call = DriveInstruction::call("ingest.append", arguments).with_wait(self.wait_ms);
+        let call = match is_continued {
+            true => call.with_list(count),
+            false => call.with_messages(from, count),
+        };
+        if is_planned || is_continued { call.with_flag("once") } else { call }
+    }
+}
+
+impl IntakeProgress {
+    /// Adds what the first range does to the line, if a plan says so.
+    fn add_line(&self, extra: &mut JsonWriter) {
+        let Some(line) = self.line.as_ref().filter(|_| self.route == IntakeRoute::Aligned) else {
+            return;
+        };
+        let range = self.ranges.first().copied().unwrap_or_default();
+        let is_last = self.ranges.len() <= 1 && !self.has_more;
+        let last_count = is_last.then_some(range.end.saturating_sub(range.from));
+        let line = match range.kind {
+            RangeKind::Messages => line.for_append(false, last_count),
+            RangeKind::Revisions => line.for_append(true, last_count),
+            RangeKind::System => line.for_system(last_count),
+        };
+        extra.add_object("line", line.to_object());
     }
 }
 

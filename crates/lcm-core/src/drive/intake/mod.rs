@@ -4,10 +4,10 @@
 //! [`IntakeProgress::next_instruction`] makes the next instruction. [`crate::drive`] uses this
 //! module.
 //!
-//! Messages of `append` that fit one call are one append. If the caller has proved that the first
-//! messages are stored, the others are appended at the revision of the proof. More messages of
-//! `append` in mode `new` without `refuse_replay` are a list of appends. Other messages are
-//! identified and reconciled; only the missing messages are appended, at the revision of the plan.
+//! Messages of `append` that fit one call are one append, and so are longer lists that go on after
+//! an accepted list, which the engine recognises by its texts. More messages of `append` in mode
+//! `new` without `refuse_replay` are a list of appends. Other messages are identified and
+//! reconciled; only the missing messages are appended, at the revision of the plan.
 //! An append of unknown outcome is repeated unchanged, and the engine recognises the repetition.
 
 mod instruction;
@@ -38,9 +38,6 @@ use task::{IndexRange, RANGE_KINDS, RangeKind};
 pub(super) const CONFLICTS_MAX: u64 = 256;
 /// Maximum number of repetitions of an append of unknown outcome.
 const REPEATS_MAX: u64 = 8;
-/// Maximum number of proved messages that the first append repeats. The engine verifies that they
-/// are the newest of the conversation.
-const PROVEN_AGAIN_MAX: u64 = 8;
 /// Maximum number of ranges of missing messages in a token. For further ranges the task plans
 /// again.
 const RANGES_MAX: usize = 32;
@@ -54,8 +51,8 @@ enum IntakeRoute {
     List,
     /// By appends of the messages that a plan of `reconcile` lists as missing.
     Aligned,
-    /// By appends of the messages after those that the caller has proved to be stored.
-    Proven,
+    /// By one append of the whole list, which goes on after an accepted list.
+    Continued,
 }
 
 /// The next step of an intake task.
@@ -71,7 +68,7 @@ enum IntakePhase {
 }
 
 const ROUTES: [IntakeRoute; 4] =
-    [IntakeRoute::Whole, IntakeRoute::List, IntakeRoute::Aligned, IntakeRoute::Proven];
+    [IntakeRoute::Whole, IntakeRoute::List, IntakeRoute::Aligned, IntakeRoute::Continued];
 const PHASES: [IntakePhase; 5] = [
     IntakePhase::Identify,
     IntakePhase::Reconcile,
@@ -155,16 +152,12 @@ impl IntakeProgress {
             failure: CallFailure::default(),
             blanks: 0,
         };
-        match task.proven {
-            _ if task.is_list && task.is_whole() => this.prepare_append(task),
-            Some((messages, revision)) if task.may_be_proved() => {
-                this.route = IntakeRoute::Proven;
-                this.revision = revision;
-                let first = messages.saturating_sub(PROVEN_AGAIN_MAX);
-                this.ranges = task.ranges_from(first);
-                (this.phase, this.place) = (IntakePhase::Identify, first);
-            }
-            _ => this.identify(task),
+        if task.is_list && task.is_whole() {
+            this.prepare_append(task);
+        } else if task.may_continue() {
+            this.route = IntakeRoute::Continued;
+        } else {
+            this.identify(task);
         }
         this
     }
@@ -279,8 +272,8 @@ impl IntakeProgress {
                 self.repeats += 1;
                 self.wait_ms = pause_ms(self.repeats, 256);
             }
-            "conflict" if is_append && self.route == IntakeRoute::Proven => {
-                reply.events.push_repeated(&task.conversation, APPEND, 1);
+            // The engine does not know the beginning of the list, or another writer was faster.
+            "conflict" | "limit-exceeded" if is_append && self.route == IntakeRoute::Continued => {
                 self.identify(task);
             }
             "conflict"
@@ -322,6 +315,11 @@ impl IntakeProgress {
     /// Returns whether messages leave the line or come back to it with the next append.
     fn has_change(&self) -> bool {
         self.line.as_ref().is_some_and(PlannedLine::has_change)
+    }
+
+    /// Returns whether one append takes all messages.
+    fn is_one_append(&self) -> bool {
+        matches!(self.route, IntakeRoute::Whole | IntakeRoute::Continued)
     }
 
     fn plan_again(&mut self) {
@@ -436,7 +434,7 @@ impl IntakeProgress {
         self.revision = fields.take_u64("revision");
         reply.warnings = fields.take_texts("warnings");
         let open = self.ranges.first().map_or(0, |range| range.end.saturating_sub(range.from));
-        let is_partial = self.route == IntakeRoute::Whole && taken != open;
+        let is_partial = self.is_one_append() && taken != open;
         if taken > open || (taken == 0 && open > 0) || is_partial {
             fields.reject_field("ingested", "a number of the messages of the call");
         }
@@ -472,7 +470,6 @@ impl IntakeProgress {
                 self.add_skip_events(task, reply);
                 self.phase = IntakePhase::Done;
             }
-            IntakeRoute::Proven if has_jumped => self.identify(task),
             IntakeRoute::Aligned if has_jumped || self.ranges.is_empty() => {
                 self.phase = IntakePhase::Reconcile
             }

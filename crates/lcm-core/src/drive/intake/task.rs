@@ -6,7 +6,9 @@ use alloc::{string::String, vec::Vec};
 
 use lcm_text::base::json::{self, JsonFields, JsonKind};
 
-use super::super::instruction::{BYTES_MAX, MESSAGES_MAX};
+use super::super::instruction::{
+    BYTES_MAX, CONTINUED_BYTES_MAX, CONTINUED_MESSAGES_MAX, MESSAGES_MAX,
+};
 
 /// The members of a task `append` or `ingest`.
 pub(in crate::drive) struct IntakeTask {
@@ -22,16 +24,13 @@ pub(in crate::drive) struct IntakeTask {
     /// Whether every message is new, except a message whose id is stored.
     pub(super) is_new: bool,
     /// Whether the task is `append`, not `ingest`. Several appends of an `append` are parts of a
-    /// named list, so that a later task may repeat them; not if the first messages are proved.
+    /// named list, so that a later task may repeat them.
     pub(super) is_list: bool,
     /// Whether this task repeats an earlier task.
     pub(super) repeat: bool,
     pub(super) refuse_replay: bool,
     /// Seq up to which the caller has seen every message; `None`: unknown.
     pub(super) seq_seen: Option<u64>,
-    /// Number of first messages that the caller has proved to be stored, and the revision of the
-    /// proof; `None`: nothing is proved, or all messages are.
-    pub(super) proven: Option<(u64, u64)>,
     /// The system prompt, given separately from the messages, as JSON; `None`: not given.
     pub(super) system: Option<String>,
 }
@@ -39,14 +38,11 @@ pub(in crate::drive) struct IntakeTask {
 impl IntakeTask {
     /// Takes the members of a task; `is_append`: the task is `append`, not `ingest`.
     pub(in crate::drive) fn read(fields: &mut JsonFields<'_>, is_append: bool) -> Self {
-        let proven =
-            fields.take_optional_u64("proven").zip(fields.take_optional_u64("proven_revision"));
-        let count = fields.take_u64("count");
         Self {
             conversation: fields.take_text("conversation"),
             dialect: fields.take_optional_text("dialect").unwrap_or_else(|| "lcm".into()),
             family: fields.take_optional_text("family"),
-            count,
+            count: fields.take_u64("count"),
             bytes: fields.take_u64("bytes"),
             bytes_longest: fields.take_u64("bytes_longest"),
             is_new: fields.take_optional_choice("append_mode", &["transcript", "new"]) == Some(1),
@@ -54,7 +50,6 @@ impl IntakeTask {
             repeat: fields.take_flag("repeat"),
             refuse_replay: fields.take_flag("refuse_replay"),
             seq_seen: fields.take_optional_u64("seq_seen"),
-            proven: proven.filter(|(messages, _)| *messages < count),
             system: fields.take_any("system").and_then(|(value, kind)| match kind {
                 JsonKind::Null => None,
                 JsonKind::String => {
@@ -72,10 +67,10 @@ impl IntakeTask {
         self.count <= 1 || (self.count <= MESSAGES_MAX && self.bytes <= BYTES_MAX)
     }
 
-    /// Returns whether a proof may replace the comparison. Only texts can be identified, not
-    /// references to uploads, so a task with uploads compares its whole list first.
-    pub(super) fn may_be_proved(&self) -> bool {
-        !self.refuse_replay && !self.is_new && !self.has_uploads()
+    /// Returns whether one append may take all messages because the engine knows the first ones.
+    pub(super) fn may_continue(&self) -> bool {
+        let is_list = !self.refuse_replay && !self.is_new && !self.has_uploads() && self.count > 1;
+        is_list && self.count <= CONTINUED_MESSAGES_MAX && self.bytes <= CONTINUED_BYTES_MAX
     }
 
     pub(super) fn has_uploads(&self) -> bool {
@@ -83,12 +78,8 @@ impl IntakeTask {
     }
 
     pub(super) fn list_all_ranges(&self) -> Vec<IndexRange> {
-        self.ranges_from(0)
-    }
-
-    pub(super) fn ranges_from(&self, from: u64) -> Vec<IndexRange> {
-        let range = IndexRange { from, end: self.count, kind: RangeKind::Messages };
-        (from < self.count).then_some(range).into_iter().collect()
+        let range = IndexRange { from: 0, end: self.count, kind: RangeKind::Messages };
+        (self.count > 0).then_some(range).into_iter().collect()
     }
 }
 

@@ -8,9 +8,10 @@ from typing import Literal, TypedDict
 from .common import CompletionErrorCode, Finish, Level, Purpose
 
 SkipReason = Literal["known", "blank", "repeated", "excluded"]
-"""The reason for which messages of a list were not stored: the conversation has them;
-they are failed turns without content; an earlier attempt of the same call stored
-them; the configuration excludes the session.
+"""The reason for which messages of a list were not stored: the conversation has them, or
+they stand in a beginning of the list that it knows; they are failed turns without
+content; an earlier attempt of the same call stored them; the configuration excludes
+the session.
 """
 
 RejectionRule = Literal["refusal", "blank", "too-large", "cut-off", "findings"]

@@ -1,0 +1,210 @@
+//! Lists whose beginning the engine knows by its texts, so that it parses only the rest.
+
+use lcm_text::{
+    base::error::{Error, ErrorCode},
+    types::api::{AppendMode, AppendOptions, Dialect, Receipt},
+};
+use serde_json::{Value, json};
+
+use crate::host::{CHAT, Host, chat_of, long_message};
+
+/// Appends texts with these further options.
+fn append_texts(host: &mut Host, texts: &[String], extra: &Value) -> Result<Receipt, Error> {
+    let options = AppendOptions { extra_json: Some(extra.to_string()), ..AppendOptions::default() };
+    host.store.begin_call();
+    let (store, now) = (&mut host.store, host.now);
+    host.engine.append(store, CHAT, Dialect::OpenaiChat, texts, &options, now)
+}
+
+/// Appends a list only if the engine knows its beginning.
+fn continue_list(host: &mut Host, list: &[Value]) -> Result<Receipt, Error> {
+    let texts: Vec<String> = list.iter().map(Value::to_string).collect();
+    append_texts(host, &texts, &json!({"continues": true, "seq_seen": host.seen}))
+}
+
+/// Returns whether the engine knows the beginning of a list; stores nothing.
+fn is_known(host: &Host, list: &[Value]) -> bool {
+    let mut copy = Host { seen: host.seen, now: host.now, ..Host::new() };
+    copy.store = host.store.clone();
+    match continue_list(&mut copy, list) {
+        Ok(_) => true,
+        Err(error) => {
+            assert_eq!(error.code, ErrorCode::Conflict, "{error}");
+            false
+        }
+    }
+}
+
+/// Only the rest of a list is parsed, so the whole list may have more messages and bytes than a
+/// batch.
+#[test]
+fn a_list_of_any_length_goes_on() {
+    let mut host = Host::new();
+    let mut list: Vec<Value> = chat_of(120);
+    list[7]["content"] = json!("x".repeat(400_000));
+    list[110]["content"] = json!("y".repeat(400_000));
+    assert_eq!(host.ingest(&list), 120);
+    for turn in 0..3 {
+        list.extend([long_message("user", 200 + turn), long_message("assistant", 300 + turn)]);
+        let receipt = continue_list(&mut host, &list).expect("a list that goes on");
+        assert_eq!((receipt.ingested, receipt.skipped), (2, 120 + 2 * turn as u32));
+        assert_eq!(receipt.seq_seen, list.len() as u64);
+        assert!(receipt.warnings.is_empty(), "{:?}", receipt.warnings);
+        host.seen = receipt.seq_seen;
+    }
+    assert_eq!(host.stored(), list);
+    host.ensure_sound();
+}
+
+/// The engine compares the whole list whenever the rest does not decide alone.
+#[test]
+fn other_lists_are_compared_whole() {
+    let list = chat_of(8);
+    let begin = || {
+        let mut host = Host::new();
+        host.append(Dialect::OpenaiChat, &list[..6]);
+        host
+    };
+    let mut host = begin();
+    assert!(is_known(&host, &list));
+    assert!(!is_known(&host, &list[..6]), "a list without a rest");
+    assert!(!is_known(&host, &list[1..]), "a list without its first message");
+    assert!(!is_known(&Host::new(), &list), "no conversation");
+    let mut edited = list.clone();
+    edited[5]["content"] = json!("An answer that was edited.");
+    assert!(!is_known(&host, &edited), "another text at the end of the beginning");
+    let mut with_id = list.clone();
+    with_id[7]["id"] = json!("m7");
+    assert!(is_known(&host, &with_id), "a new id");
+
+    // Another host stores a message, which the list lacks.
+    host.append_seen(Dialect::OpenaiChat, &[long_message("user", 50)], None);
+    assert!(!is_known(&host, &list), "a message of another host");
+
+    let mut host = begin();
+    host.append(Dialect::OpenaiChat, &list[..4]);
+    assert!(!is_known(&host, &list), "messages that were set aside");
+    host.append(Dialect::OpenaiChat, &list);
+    assert_eq!(host.stored(), list, "they come back");
+
+    let mut host = begin();
+    let options = AppendOptions { append_mode: AppendMode::New, ..AppendOptions::default() };
+    let text = [long_message("user", 60).to_string()];
+    host.store.begin_call();
+    let (store, now) = (&mut host.store, host.now);
+    host.engine.append(store, CHAT, Dialect::OpenaiChat, &text, &options, now).expect("a message");
+    assert!(!is_known(&host, &list), "a message in mode `new`");
+
+    // The same texts in another dialect may say something else.
+    let host = begin();
+    let texts: Vec<String> = list.iter().map(Value::to_string).collect();
+    let options = AppendOptions {
+        extra_json: Some(json!({"continues": true}).to_string()),
+        ..AppendOptions::default()
+    };
+    let mut copy = Host { now: host.now, store: host.store.clone(), ..Host::new() };
+    copy.store.begin_call();
+    let (store, now) = (&mut copy.store, copy.now);
+    let other = copy.engine.append(store, CHAT, Dialect::Anthropic, &texts, &options, now);
+    assert_eq!(other.expect_err("another dialect").code, ErrorCode::Conflict);
+}
+
+/// A message with the id of a stored message is compared with it, wherever that message is.
+#[test]
+fn an_id_that_is_stored_is_compared() {
+    let mut list = chat_of(8);
+    for (number, message) in list.iter_mut().enumerate() {
+        message["id"] = json!(if number % 2 == 0 { format!("m{number}") } else { "agent".into() });
+    }
+    let mut host = Host::new();
+    host.append(Dialect::OpenaiChat, &list[..6]);
+    assert!(!is_known(&host, &list), "`agent` is the id of every answer");
+    assert_eq!(host.append(Dialect::OpenaiChat, &list).ingested, 2);
+    assert_eq!(host.stored(), list);
+}
+
+/// A mark of the prompt cache moves to the newest message each turn, so the last message of the
+/// list before has another text.
+#[test]
+fn a_mark_may_move_behind_a_known_beginning() {
+    let chat = chat_of(40);
+    let marked = |count: usize| {
+        let mut list = chat[..count].to_vec();
+        let text = list[count - 1]["content"].clone();
+        list[count - 1]["content"] =
+            json!([{"type": "text", "text": text, "cache_control": {"type": "ephemeral"}}]);
+        list
+    };
+    let mut host = Host::new();
+    host.append(Dialect::OpenaiChat, &marked(4));
+    host.append(Dialect::OpenaiChat, &marked(6));
+    for count in (8..=40).step_by(2) {
+        let receipt = continue_list(&mut host, &marked(count)).expect("a list that goes on");
+        assert_eq!((receipt.ingested, receipt.skipped), (2, count as u32 - 2));
+        host.seen = receipt.seq_seen;
+    }
+    assert_eq!(host.stored().len(), 40);
+    host.ensure_sound();
+}
+
+/// The option `system` may have a clock, and the slot keeps what the list and the option say.
+#[test]
+fn system_messages_are_as_of_a_list_that_is_compared() {
+    let lead = json!({"role": "system", "content": "You help people with their tax returns."});
+    let clock = |turn: usize| json!(format!("It is {turn} o'clock."));
+    for (has_lead, has_option) in [(true, false), (false, true), (true, true), (false, false)] {
+        let mut hosts = [Host::new(), Host::new()];
+        for turn in 1..8 {
+            let mut list = if has_lead { vec![lead.clone()] } else { Vec::new() };
+            list.extend(chat_of(2 * turn));
+            let given = if has_option || turn == 5 { clock(turn) } else { Value::Null };
+            let mut found = Vec::new();
+            for (spaces, host) in hosts.iter_mut().enumerate() {
+                host.now += 1_000;
+                // The spaces make other texts of the same messages in each turn.
+                let spaces = " ".repeat(spaces * turn);
+                let texts: Vec<String> =
+                    list.iter().map(|message| format!("{spaces}{message}")).collect();
+                let extra = json!({"seq_seen": host.seen, "system": given});
+                let receipt = append_texts(host, &texts, &extra).expect("an append");
+                host.seen = receipt.seq_seen;
+                let context = host.assemble_chat(Dialect::OpenaiChat, 100_000);
+                found.push((receipt.ingested, receipt.skipped, receipt.warnings, context));
+            }
+            assert_eq!(found[0], found[1], "lead {has_lead}, option {has_option}, turn {turn}");
+        }
+        hosts.iter_mut().for_each(Host::ensure_sound);
+    }
+}
+
+/// An error names the message by its place in the whole list.
+#[test]
+fn an_error_after_a_known_beginning_has_the_index_in_the_list() {
+    let mut host = Host::new();
+    let list = chat_of(6);
+    host.append(Dialect::OpenaiChat, &list);
+    let mut texts: Vec<String> = list.iter().map(Value::to_string).collect();
+    texts.push(long_message("user", 7).to_string());
+    texts.push("{\"role\":\"nobody\"}".into());
+    let refusal = append_texts(&mut host, &texts, &json!({})).expect_err("a wrong message");
+    assert!(refusal.message.starts_with("messages[7]: "), "{refusal}");
+    assert_eq!(host.stored(), list);
+}
+
+/// A call of unknown outcome is repeated with `repeat`, and stores nothing twice.
+#[test]
+fn a_repeated_call_is_recognised() {
+    let mut host = Host::new();
+    let list = chat_of(8);
+    host.append(Dialect::OpenaiChat, &list[..6]);
+    let mut short = list.clone();
+    short[6]["content"] = json!("ok");
+    short[7]["content"] = json!("ok");
+    let first = continue_list(&mut host, &short).expect("a list that goes on");
+    assert_eq!(first.ingested, 2);
+    let texts: Vec<String> = short.iter().map(Value::to_string).collect();
+    let extra = json!({"repeat": true, "seq_seen": host.seen});
+    let again = append_texts(&mut host, &texts, &extra).expect("the same call");
+    assert_eq!((again.ingested, again.skipped), (0, 8));
+    assert_eq!(host.stored(), short);
+}
