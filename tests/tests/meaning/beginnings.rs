@@ -208,3 +208,46 @@ fn a_repeated_call_is_recognised() {
     assert_eq!((again.ingested, again.skipped), (0, 8));
     assert_eq!(host.stored(), short);
 }
+
+/// A list that was stored behind the line in doubt is an accepted list with the newest message; the
+/// longer list that begins like it is an older one, and nothing of it is new.
+#[test]
+fn a_short_list_in_doubt_does_not_hide_the_longer_one() {
+    let list = [
+        json!({"role": "user", "content": "please look at the migration of the orders table"}),
+        json!({"role": "assistant", "content": "ok"}),
+        json!({"role": "user", "content": "now write the test for the new column of it"}),
+        json!({"role": "assistant", "content": "yes"}),
+    ];
+    for seen in [None, Some(4), Some(6)] {
+        let mut host = Host::new();
+        host.append_seen(Dialect::OpenaiChat, &list, None);
+        host.append_seen(Dialect::OpenaiChat, &list[..2], None);
+        assert_eq!(host.stored().len(), 6, "the common beginning is short");
+        assert!(!is_known(&host, &list));
+        assert_eq!(host.append_seen(Dialect::OpenaiChat, &list, seen).ingested, 0, "{seen:?}");
+    }
+}
+
+/// System messages alone are messages of the sequence, but at the head of a longer list they fill
+/// the slot.
+#[test]
+fn system_messages_alone_are_no_known_beginning() {
+    let system = |text: &str| json!({"role": "system", "content": text});
+    let planner = [
+        system("You are the planner of the team."),
+        long_message("user", 0),
+        long_message("assistant", 1),
+    ];
+    let coder = [
+        system("You are the coder of the team."),
+        system("Use Rust for all programs."),
+        long_message("user", 2),
+    ];
+    let mut host = Host::new();
+    host.append(Dialect::OpenaiChat, &planner);
+    host.append(Dialect::OpenaiChat, &coder[..2]);
+    assert!(!is_known(&host, &coder));
+    let receipt = host.append(Dialect::OpenaiChat, &coder);
+    assert_eq!(receipt.ingested, 3, "the slot has both system messages");
+}

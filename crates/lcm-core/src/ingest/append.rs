@@ -33,7 +33,7 @@ use crate::{
 
 use super::{
     append_options::{AppendExtra, parse_append_extra},
-    batch::{self, AppendCandidate, CandidateParser, StagedUploads},
+    batch::{self, AppendCandidate, CandidateParser, StagedUploads, find_upload},
     commit::{AppendCommit, ReceiptCounts, UnchangedAppend, join_family},
     idempotency::IdempotencyKey,
     list_batch::{AppendPlan, ListBatch, match_batch},
@@ -67,9 +67,11 @@ pub(crate) fn append(
     let given = system_messages::read_option(extra.system.as_ref(), call)?;
     let payload_tokens_min = |_| Some(call.config.large_payload_tokens_min);
     let parser = CandidateParser { call, dialect, payload_tokens_min: &payload_tokens_min };
-    // A list of one message is a message of its own, not the end of a list.
+    // A list of one message is a message of its own, not the end of a list, and references to
+    // uploads are not the texts that a later list has.
     let is_list = options.append_mode == AppendMode::Transcript && messages.len() > 1;
-    let listed = if is_list { messages } else { &[] };
+    let is_known = is_list && messages.iter().all(|text| find_upload(text).is_none());
+    let listed = if is_known { messages } else { &[] };
     let texts = listed.iter().map(|text| hash_text(dialect, text)).collect();
     let texts = ListTexts::from_hashes(texts);
     let request = AppendRequest { parser, messages, options, extra: &extra, given: &given, texts };
@@ -103,6 +105,8 @@ struct ReadBatch<'a> {
     /// message on.
     beginning: Option<KnownBeginning>,
     candidates: Vec<AppendCandidate<'a>>,
+    /// The records of the uploads to which candidates refer, in order.
+    uploads: (Vec<RecordSlot<Upload>>, RecordValues),
     /// The join of a family; empty: no family is named, or the conversation belongs to it.
     changes: Changes,
 }
@@ -132,9 +136,11 @@ impl<'a> AppendRequest<'a> {
         }
         session_rules::ensure_not_archived(session, head)?;
         batch.changes = join_family(&mut batch.loaded, call, extra.family.as_deref())?;
-        match self.read_uploads(session, &mut batch.candidates) {
+        let (slots, values) = &batch.uploads;
+        let staged = StagedUploads { slots, values, is_partial: self.options.partial };
+        match batch::resolve_uploads(session, &self.parser, &mut batch.candidates, staged) {
             Err(_) if batch.beginning.is_some() => return Ok(None),
-            read => read?,
+            resolved => resolved?,
         }
         let head = &batch.loaded.head;
         if self.options.append_mode == AppendMode::Transcript {
@@ -168,6 +174,7 @@ impl<'a> AppendRequest<'a> {
         let mut reads = RecordReads::default();
         let manifest = reads.add_record(IndexManifest::key(call.keys));
         let withdrawals = reads.add_record(Withdrawals::key(call.keys));
+        let slots = add_uploads(&mut reads, call, self.messages);
         let (loaded, values) = LoadedHead::open_with_records(session, call, &reads)?;
         let withdrawals: Withdrawals = values.decode(&withdrawals)?.unwrap_or_default();
         let has_system = self.extra.system.is_some();
@@ -176,41 +183,21 @@ impl<'a> AppendRequest<'a> {
         if beginning.is_none() && self.extra.must_continue {
             return Ok(None);
         }
-        let first = beginning.map_or(0, |known| known.count);
-        let rest = self.messages.get(first..).unwrap_or(&[]);
-        let is_partial = self.options.partial;
-        let list = batch_limit::take_fitting(rest, is_partial);
-        let candidates =
-            match list.and_then(|list| batch::read_candidates(&self.parser, list, is_partial)) {
-                // The error of the whole list has the right index.
-                Err(_) if beginning.is_some() => return Ok(None),
-                read => read?,
-            };
-        Ok(Some(ReadBatch {
-            loaded,
-            withdrawals,
-            index: IndexMaintenance::from_manifest(call.keys, values.decode(&manifest)?),
-            beginning,
-            candidates,
-            changes: Changes::default(),
-        }))
+        let candidates = match self.parse_messages(beginning.map_or(0, |known| known.count)) {
+            // The error of the whole list has the right index.
+            Err(_) if beginning.is_some() => return Ok(None),
+            parsed => parsed?,
+        };
+        let index = IndexMaintenance::from_manifest(call.keys, values.decode(&manifest)?);
+        let (uploads, changes) = ((slots, values), Changes::default());
+        Ok(Some(ReadBatch { loaded, withdrawals, index, beginning, candidates, uploads, changes }))
     }
 
-    /// Reads the uploaded texts to which messages refer, and cuts the candidates to one commit.
-    fn read_uploads(
-        &self,
-        session: &mut StoreSession<'_>,
-        candidates: &mut Vec<AppendCandidate<'_>>,
-    ) -> Result<()> {
-        let mut reads = RecordReads::default();
-        let slots = add_uploads(&mut reads, self.parser.call, candidates);
-        let values = match slots.is_empty() {
-            true => RecordValues::new(Vec::new()),
-            false => reads.read(session)?,
-        };
-        let is_partial = self.options.partial;
-        let staged = StagedUploads { slots: &slots, values: &values, is_partial };
-        batch::resolve_uploads(session, &self.parser, candidates, staged)
+    /// Parses the messages from index `first` on, as many as fit.
+    fn parse_messages(&self, first: usize) -> Result<Vec<AppendCandidate<'a>>> {
+        let rest = self.messages.get(first..).unwrap_or(&[]);
+        let list = batch_limit::take_fitting(rest, self.options.partial)?;
+        batch::read_candidates(&self.parser, list, self.options.partial)
     }
 
     /// Returns the idempotency key of the call, which takes `total` messages with the beginning.
@@ -230,7 +217,8 @@ impl<'a> AppendRequest<'a> {
         (key, repeated): (IdempotencyKey, u32),
     ) -> Result<Option<Receipt>> {
         let (call, extra, known) = (self.parser.call, self.extra, batch.count_known());
-        let ReadBatch { loaded, withdrawals, index, beginning, mut candidates, changes } = batch;
+        let ReadBatch { loaded, withdrawals, index, beginning, mut candidates, changes, .. } =
+            batch;
         let (history, mode) = (MessageHistory::new(call, &loaded.head), self.options.append_mode);
         let ids =
             match_batch(session, &history, &withdrawals, &stored.identities, &mut candidates)?;
@@ -272,14 +260,14 @@ impl<'a> AppendRequest<'a> {
     }
 }
 
-/// Adds the records of pending uploads to `reads` and returns their slots, one for each candidate
-/// with a pending upload, in order.
+/// Adds the records of the uploads to which texts refer to `reads` and returns their slots, in
+/// order.
 pub(super) fn add_uploads(
     reads: &mut RecordReads,
     call: Call<'_>,
-    candidates: &[AppendCandidate<'_>],
+    texts: &[String],
 ) -> Vec<RecordSlot<Upload>> {
-    let uploads = candidates.iter().filter_map(AppendCandidate::pending_upload);
+    let uploads = texts.iter().filter_map(|text| find_upload(text));
     uploads.map(|sha256| reads.add_record(Upload::key(call.keys, &sha256))).collect()
 }
 

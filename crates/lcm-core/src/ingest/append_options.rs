@@ -47,11 +47,13 @@ pub(super) struct AppendExtra {
 }
 
 impl AppendExtra {
-    /// Returns whether new messages that equal stored messages are counted. A call with `revision`
-    /// carries out a plan of `reconcile`, which compared the whole list, so its equal messages are
-    /// new; `refuse_replay` still needs the count.
+    /// Returns whether new messages that equal stored messages are counted. In a list that was
+    /// compared whole they are new: in a call with `revision`, which carries out a plan of
+    /// `reconcile`, and in one that continues an accepted list. `refuse_replay` still needs the
+    /// count.
     pub(super) fn counts_replays(&self) -> bool {
-        self.revision.is_none() || self.refuse_replay
+        let is_compared = self.revision.is_some() || self.must_continue;
+        !is_compared || self.refuse_replay
     }
 }
 

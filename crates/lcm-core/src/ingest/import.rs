@@ -73,7 +73,7 @@ pub(crate) fn import_system(
             CandidateParser { call, dialect: (*dialect).into(), payload_tokens_min: &|_| None };
         let mut read = batch::read_candidates(&parser, core::slice::from_ref(text), false)?;
         let mut reads = RecordReads::default();
-        let slots = add_uploads(&mut reads, call, &read);
+        let slots = add_uploads(&mut reads, call, core::slice::from_ref(text));
         if !slots.is_empty() {
             let values = reads.read(session)?;
             let staged = StagedUploads { slots: &slots, values: &values, is_partial: false };
@@ -121,7 +121,7 @@ pub(crate) fn import_messages(
         CandidateParser { call, dialect: dialect.into(), payload_tokens_min: &payload_tokens_min };
     let mut candidates = batch::read_candidates(&parser, list, true)?;
     let mut reads = RecordReads::default();
-    let slots = add_uploads(&mut reads, call, &candidates);
+    let slots = add_uploads(&mut reads, call, list);
     let manifest = reads.add_record(IndexManifest::key(call.keys));
     let values = reads.read(session)?;
     let mut index_maintenance =

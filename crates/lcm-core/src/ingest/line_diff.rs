@@ -265,7 +265,9 @@ impl LineComparison<'_, '_> {
             let position = self.line.count_through(list.seq_last);
             let accepted = self.entries.iter().take(index + 1);
             let anchors = accepted.filter(|entry| entry.is_anchor()).count();
-            if anchors >= INSIDE_ANCHORS_MIN || position == self.line.count_messages() {
+            // Of a rest, the anchors before it are unknown; its caller needs the newest message.
+            let is_newest = position == self.line.count_messages();
+            if anchors >= INSIDE_ANCHORS_MIN || is_newest || diff.is_rest {
                 (diff.accepted, diff.position_accepted) = (index + 1, position);
                 diff.seen_accepted = list.seq_seen;
                 return true;

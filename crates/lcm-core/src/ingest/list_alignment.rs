@@ -28,7 +28,7 @@ use super::{
     line_change::ListStart,
     line_diff::{LineComparison, LineDiff},
     list_decision::{EntryOutcome, LineRequest, ListDecision},
-    list_texts::SaidHashes,
+    list_texts::{SaidHashes, UNKNOWN_LEAD},
     stored_line::StoredLine,
     system_messages::LeadRequest,
     transcript::TranscriptEntry,
@@ -157,9 +157,7 @@ pub(super) fn align_list(
     if lead > 0 && decision.found_by == "none" && decision.outcomes.contains(&EntryOutcome::New) {
         decision.start = ListStart::Unplaced;
     }
-    if lead > 0 {
-        decision.hashes.lead = hash_version(leading.iter().map(|entry| &*entry.said));
-    }
+    decision.hashes.lead = list.hash_lead(lead);
     let of_lead = LeadRequest {
         line: &line,
         diff: &diff,
@@ -271,6 +269,16 @@ impl AlignmentRequest<'_> {
         };
         let before = self.beginning.map_or([0; 16], |list| list.hash);
         rows.iter().zip(hash_rows(rows, before)).map(build).collect()
+    }
+
+    /// Returns the id of the version that the first `lead` entries make, as [`SaidHashes::lead`].
+    fn hash_lead(&self, lead: usize) -> [u8; 8] {
+        let systems = count_leading(self.entries.iter().map(|entry| entry.role));
+        match lead {
+            _ if lead < systems && self.beginning.is_none() => UNKNOWN_LEAD,
+            0 => [0; 8],
+            _ => hash_version(self.entries.iter().take(lead).map(|entry| &*entry.said)),
+        }
     }
 
     /// Counts the first entries that may fill the slot: leading system messages, at most 64, before

@@ -70,6 +70,10 @@ impl ListHashes {
     }
 }
 
+/// The lead of a list whose first system messages do not all fill the slot, although those of a
+/// longer list may. No version has this id, so the texts of the list are not remembered.
+pub(super) const UNKNOWN_LEAD: [u8; 8] = [255; 8];
+
 /// What the messages of a list say, for [`ListHashes`].
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) struct SaidHashes {

@@ -18,6 +18,8 @@ BATCH_MESSAGES_MAX = 100
 BATCH_BYTES_MAX = 512 * 1024
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
+# `json.dumps` makes an encoder for each message.
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def to_json(value: object, path: str = "options") -> str:
@@ -26,7 +28,7 @@ def to_json(value: object, path: str = "options") -> str:
     `path` names the value in the error of a value that JSON cannot hold.
     """
     try:
-        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        text = _ENCODER.encode(value)
     except (TypeError, ValueError, RecursionError) as error:
         raise LcmError("invalid-input", f"`{path}` must be a JSON value: {error}") from error
     if text.isascii():

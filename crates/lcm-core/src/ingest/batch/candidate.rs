@@ -217,6 +217,13 @@ pub(in crate::ingest) fn read_candidates<'a>(
     Ok(out)
 }
 
+/// Returns the SHA-256 of the uploaded text to which a text refers; `None`: the text is a message,
+/// or its name is wrong.
+pub(in crate::ingest) fn find_upload(text: &str) -> Option<[u8; 32]> {
+    let bytes = hash::decode_hex(text.strip_prefix(UPLOAD_PREFIX)?)?;
+    bytes.try_into().ok()
+}
+
 /// Creates the blank candidate of a message `@upload NAME`; `name` must be the SHA-256 of the
 /// uploaded text in hex digits.
 fn parse_upload_reference<'a>(name: &str, index: usize) -> Result<AppendCandidate<'a>> {

@@ -9,7 +9,7 @@ mod pack_builder;
 mod record_size;
 
 pub(super) use candidate::{
-    AppendCandidate, CandidateParser, StagedUploads, read_candidates, resolve_uploads,
+    AppendCandidate, CandidateParser, StagedUploads, find_upload, read_candidates, resolve_uploads,
 };
 pub(super) use pack_builder::{NumberedDirectoryNode, PackBuilder, flush_packs};
 
