@@ -80,7 +80,7 @@ pub(crate) fn append(
         stored => stored,
     };
     receipt.ok_or_else(|| {
-        Error::revision_conflict("the list must go on after an accepted list; call `reconcile`")
+        Error::revision_conflict("`messages` must go on after a known list; call `reconcile`")
     })
 }
 
