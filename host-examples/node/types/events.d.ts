@@ -19,8 +19,8 @@ export type StoreEvent =
   | CompactionDebt;
 
 /**
- * The reason for which messages of a list were not stored: the conversation has them, or they stand
- * in a beginning of the list that it knows; they are failed turns without content; an earlier
+ * The reason for which messages of a list were not stored: the conversation has them, or they are
+ * failed turns in a known beginning of the list; they are failed turns without content; an earlier
  * attempt of the same call stored them; the configuration excludes the session.
  */
 export type SkipReason = "known" | "blank" | "repeated" | "excluded";

@@ -63,7 +63,7 @@ fn tail(global: &Global, options: &Ingest) -> Result<End> {
     let transcript = read(path, options, first)?;
     let session = Session::open(global)?;
     let report = ingest(&session, options, &transcript)?;
-    follower.confirm(&transcript.messages);
+    follower.remember_ingested(&transcript.messages);
     print(&session, &transcript, &report)?;
     drop(transcript);
     loop {
@@ -76,7 +76,7 @@ fn tail(global: &Global, options: &Ingest) -> Result<End> {
             continue;
         }
         let report = ingest(&session, options, &transcript).map_err(&was)?;
-        follower.confirm(&transcript.messages);
+        follower.remember_ingested(&transcript.messages);
         print(&session, &transcript, &report)?;
     }
 }

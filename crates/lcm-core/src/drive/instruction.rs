@@ -16,7 +16,7 @@ use super::event::{CallFailure, EVENT};
 pub(super) const MESSAGES_MAX: u64 = 100;
 /// Maximum bytes of the messages of one call; a longer message is uploaded in pieces.
 pub(super) const BYTES_MAX: u64 = 512 << 10;
-/// Maximum number of messages of a call whose first messages the engine knows.
+/// Maximum number of messages of a call with a list that may begin with an accepted list.
 pub(super) const CONTINUED_MESSAGES_MAX: u64 = 10_000;
 /// Maximum bytes of the messages of such a call. The component has all of them in its memory.
 pub(super) const CONTINUED_BYTES_MAX: u64 = 4 << 20;
@@ -84,7 +84,7 @@ impl DriveInstruction {
         self.with_range(from, count.min(MESSAGES_MAX), BYTES_MAX)
     }
 
-    /// Adds `count` messages, all of a list.
+    /// Adds all `count` messages of a list, which may begin with an accepted list.
     pub(super) fn with_list(self, count: u64) -> Self {
         self.with_range(0, count, CONTINUED_BYTES_MAX)
     }

@@ -22,6 +22,10 @@ use super::redaction::RedactedCopy;
 /// message that was said twice.
 pub(super) const INSIDE_ANCHORS_MIN: usize = 2;
 
+/// Most entries that a comparison steps back from the last stored entry, because the entries after
+/// may be short texts of a set-aside branch that people said again.
+pub(super) const SAID_AGAIN_MAX: usize = 4;
+
 /// Fewest different long texts that prove a run, wherever the run is in the list.
 const CERTAIN_TEXTS_MIN: usize = 3;
 

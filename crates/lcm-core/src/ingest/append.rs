@@ -54,8 +54,8 @@ use super::{
 /// `limit-exceeded`: too many or too large messages, with the number that fits, or a record that
 /// would be too large; `exists`: a refused likely replay, or another family; `denied`: the
 /// conversation is archived or is being deleted; `conflict`: the conversation is not at `revision`,
-/// the list does not go on after an accepted list although `continues` says so, or another call
-/// committed first; `not-found`: nothing was uploaded under a name; errors of the store.
+/// `continues` is set and the list does not continue an accepted list, or another call committed
+/// first; `not-found`: nothing was uploaded under a name; errors of the store.
 pub(crate) fn append(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -76,11 +76,11 @@ pub(crate) fn append(
     let texts = ListTexts::from_hashes(texts);
     let request = AppendRequest { parser, messages, options, extra: &extra, given: &given, texts };
     let receipt = match request.store_messages(session, true)? {
-        None => request.store_messages(session, false)?,
+        None if !extra.must_continue => request.store_messages(session, false)?,
         stored => stored,
     };
     receipt.ok_or_else(|| {
-        Error::revision_conflict("`messages` must go on after a known list; call `reconcile`")
+        Error::revision_conflict("`messages` must begin with an accepted list; call `reconcile`")
     })
 }
 
@@ -119,9 +119,9 @@ impl ReadBatch<'_> {
 }
 
 impl<'a> AppendRequest<'a> {
-    /// Stores the new messages. `may_skip`: a beginning of the list that is an accepted list need
-    /// not be parsed. `None`: the messages after the beginning do not decide alone, or there is no
-    /// such beginning although the call requires one.
+    /// Stores the new messages. `may_skip`: a beginning of the list that is an accepted list is not
+    /// parsed. `None`: only a comparison of the whole list can decide, or the list must begin with
+    /// an accepted list and does not.
     fn store_messages(
         &self,
         session: &mut StoreSession<'_>,
@@ -226,8 +226,9 @@ impl<'a> AppendRequest<'a> {
         let list =
             ListBatch { candidates: &candidates, ids: &ids, mode, beginning, texts: &self.texts };
         let plan = list.plan_append(session, call, &loaded.head, withdrawals, (extra, repeated))?;
-        // With a known id, or with messages of the line that the list lacks, the beginning counts.
-        if beginning.is_some() && (ids.has_evidence() || !plan.reaches_newest) {
+        // A stored id in the rest may be that of a message in the beginning, and the line may have
+        // messages that the list does not have.
+        if beginning.is_some() && (ids.has_stored_id() || !plan.reaches_newest) {
             return Ok(None);
         }
         let AppendPlan { places, system, line, notices, .. } = plan;

@@ -29,7 +29,7 @@ pub(super) struct AppendExtra {
     /// The revision that the conversation must have, from `reconcile`, else `conflict`; `None`: any
     /// revision. Not checked if an earlier attempt of a repeated call took all its messages.
     pub(super) revision: Option<u64>,
-    /// Whether the list must go on after an accepted list, which is recognised by its texts, else
+    /// Whether the list must begin with an accepted list, which is recognised by its texts, else
     /// `conflict`.
     pub(super) must_continue: bool,
     /// Whether a likely replay is an error.
@@ -49,7 +49,7 @@ pub(super) struct AppendExtra {
 impl AppendExtra {
     /// Returns whether new messages that equal stored messages are counted. In a list that was
     /// compared whole they are new: in a call with `revision`, which carries out a plan of
-    /// `reconcile`, and in one that continues an accepted list. `refuse_replay` still needs the
+    /// `reconcile`, and in one with `continues`. `refuse_replay` still needs the
     /// count.
     pub(super) fn counts_replays(&self) -> bool {
         let is_compared = self.revision.is_some() || self.must_continue;

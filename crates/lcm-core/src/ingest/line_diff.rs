@@ -48,7 +48,7 @@ pub(super) struct LineComparison<'a, 'b> {
     /// The compared entries: without empty ones and those that may fill the slot.
     pub(super) entries: &'a [AlignableEntry],
     /// The accepted list that the entries follow; `None`: they are the whole list.
-    pub(super) known: Option<AcceptedList>,
+    pub(super) beginning: Option<AcceptedList>,
     /// Number of first entries that are known to be stored.
     pub(super) confirmed: usize,
     /// Texts of the newest messages; empty if no entry is a redacted copy.
@@ -70,7 +70,7 @@ pub(super) struct LineDiff {
     pub(super) accepted: usize,
     /// Greatest position of the accepted list with which the list begins; 0: there is none.
     pub(super) position_accepted: u64,
-    /// Whether the entries follow an accepted list, which is not among them.
+    /// Whether the entries are the rest of a list, after an accepted list that was not parsed.
     pub(super) is_rest: bool,
     /// Seq up to which the caller of the accepted list had seen every message; 0: none.
     pub(super) seen_accepted: u64,
@@ -258,14 +258,15 @@ impl LineComparison<'_, '_> {
         if !self.line.is_comparable() {
             return false;
         }
-        diff.is_rest = self.known.is_some();
+        diff.is_rest = self.beginning.is_some();
         for (index, entry) in self.entries.iter().enumerate().rev() {
             let mut lists = head.accepted_lists.iter().rev();
             let Some(list) = lists.find(|list| list.hash == entry.list_hash) else { continue };
             let position = self.line.count_through(list.seq_last);
             let accepted = self.entries.iter().take(index + 1);
             let anchors = accepted.filter(|entry| entry.is_anchor()).count();
-            // Of a rest, the anchors before it are unknown; its caller needs the newest message.
+            // The anchors before a rest are not known. `append` compares the whole list if this
+            // accepted list does not end with the newest message.
             let is_newest = position == self.line.count_messages();
             if anchors >= INSIDE_ANCHORS_MIN || is_newest || diff.is_rest {
                 (diff.accepted, diff.position_accepted) = (index + 1, position);
@@ -274,7 +275,7 @@ impl LineComparison<'_, '_> {
             }
             diff.has_short_beginning = true;
         }
-        let Some(list) = self.known else { return false };
+        let Some(list) = self.beginning else { return false };
         diff.position_accepted = self.line.count_through(list.seq_last);
         diff.seen_accepted = list.seq_seen;
         true

@@ -28,7 +28,7 @@ use super::{
     line_change::ListStart,
     line_diff::{LineComparison, LineDiff},
     list_decision::{EntryOutcome, LineRequest, ListDecision},
-    list_texts::{SaidHashes, UNKNOWN_LEAD},
+    list_texts::UNKNOWN_LEAD,
     stored_line::StoredLine,
     system_messages::LeadRequest,
     transcript::TranscriptEntry,
@@ -128,7 +128,7 @@ pub(super) fn align_list(
     let comparison = LineComparison {
         line: &line,
         entries: &entries,
-        known: list.beginning,
+        beginning: list.beginning,
         confirmed,
         texts: &texts,
         has_id: &has_id,
@@ -169,7 +169,7 @@ pub(super) fn align_list(
     Ok(decision)
 }
 
-/// Returns the accepted list with which a list begins, as [`SaidHashes::beginning`].
+/// Returns the accepted list with which a list begins, as `SaidHashes::beginning`.
 fn find_beginning(
     diff: &LineDiff,
     rows: &[ComparedRow<'_>],
@@ -183,7 +183,7 @@ fn find_beginning(
         {
             (row.index + 1, entry.list_hash)
         }
-        _ => SaidHashes::default().beginning,
+        _ => (0, [0; 16]),
     }
 }
 
@@ -271,7 +271,7 @@ impl AlignmentRequest<'_> {
         rows.iter().zip(hash_rows(rows, before)).map(build).collect()
     }
 
-    /// Returns the id of the version that the first `lead` entries make, as [`SaidHashes::lead`].
+    /// Returns the id of the version that the first `lead` entries make, as `SaidHashes::lead`.
     fn hash_lead(&self, lead: usize) -> [u8; 8] {
         let systems = count_leading(self.entries.iter().map(|entry| entry.role));
         match lead {
@@ -283,7 +283,7 @@ impl AlignmentRequest<'_> {
 
     /// Counts the first entries that may fill the slot: leading system messages, at most 64, before
     /// the first entry with a stored id. If they are the whole list, the count is 0 unless
-    /// `has_no_message`. 0 also after a beginning.
+    /// `has_no_message`. After an accepted list the count is 0, too.
     fn count_lead(&self, has_no_message: bool) -> usize {
         if self.beginning.is_some() {
             return 0;

@@ -21,7 +21,7 @@ use lcm_text::{
 };
 
 use super::{
-    alignment::{AlignableEntry, INSIDE_ANCHORS_MIN},
+    alignment::{AlignableEntry, INSIDE_ANCHORS_MIN, SAID_AGAIN_MAX},
     branch_walk::RestoredMessages,
     line_change::{LineChange, ListStart, RESTORED_MAX},
     line_diff::{LastStored, LineDiff},
@@ -33,9 +33,6 @@ use super::{
 /// Notice about a list of which the common beginning proves nothing.
 const SHORT_BEGINNING: &str = "branch-in-doubt: the list begins like the stored messages, but the \
                                common beginning is short; all of the list is stored after them";
-
-/// Most entries that [`LineRequest::find_longer_branch`] steps back from the last stored one.
-const SAID_AGAIN_MAX: usize = 4;
 
 /// What becomes of an entry.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

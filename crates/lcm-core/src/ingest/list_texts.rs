@@ -1,12 +1,12 @@
-//! Running hashes over the texts of a list, byte for byte, by which a list is recognised that goes
-//! on after an accepted list.
+//! Running hashes over the texts of a list, byte for byte. By these hashes the engine recognises
+//! that a list begins with an accepted list, and parses only the rest.
 //!
-//! In: the texts of a list, and the head. Out: the beginning of the list that need not be parsed,
-//! because its messages are stored; and what the head remembers of a list. `append` uses this
-//! module, and `reconcile` with the hashes that `identify` returned.
+//! In: the texts of a list, and the head. Out: the known beginning of the list, whose messages are
+//! stored; and what the head remembers of a list. `append` uses this module, and `reconcile` with
+//! the hashes that `identify` returned.
 //!
-//! Hosts hand over their whole list each turn. To hash 400 texts takes a tenth of the time that it
-//! takes to parse and compare them (own measurement, `tests/turn_cost/lists`).
+//! Hosts append their whole list each turn. The turn with a list of 400 messages takes a third of
+//! the CPU time if the beginning is known (own measurement, `tests/turn_cost/lists`).
 
 use alloc::vec::Vec;
 
@@ -16,10 +16,12 @@ use crate::storage::{
     records::withdrawals::{WithdrawalReason, Withdrawals, WithdrawnRange},
 };
 use lcm_text::{
-    base::{hash, limits},
+    base::{hash, int, limits},
     message::meaning::{self, MEANING_VERSION},
     types::api::ReadDialect,
 };
+
+use super::alignment::SAID_AGAIN_MAX;
 
 /// The hash of an accepted list whose texts are unknown.
 const UNKNOWN_TEXTS: [u8; 16] = [0; 16];
@@ -39,19 +41,16 @@ pub(super) struct KnownBeginning {
     pub(super) list: AcceptedList,
 }
 
-/// Most entries before the rest of a list from which the comparison looks for set-aside messages
-/// with which the list goes on: those that `LineRequest::find_longer_branch` steps back.
-const BRANCH_STEPS_MAX: u64 = 4;
 /// Number of hashes of [`ListHashes`].
 const HASHES: usize = 5;
 
-/// What the head remembers of a list. The running hashes are those of [`AcceptedList`], the ones
-/// over texts without the system messages; zeros: unknown.
+/// What the head remembers of a list. The running hashes are those of [`AcceptedList`], but those
+/// over texts are not yet combined with the system messages; zeros: unknown.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) struct ListHashes {
-    /// What the list says and its texts; the same of the accepted list with which the list begins,
-    /// as its texts are now; and the id of the version that the leading system messages of the list
-    /// make, zeros behind it: there are none if all are zeros.
+    /// In this order: the hash of what the list says, and of its texts; these two hashes of the
+    /// accepted list with which the list begins, with its present texts; and the id of the version
+    /// that the leading system messages make, filled up with zeros.
     hashes: [[u8; 16]; HASHES],
     /// Whether the call has the option `system`.
     pub(super) has_system: bool,
@@ -70,8 +69,8 @@ impl ListHashes {
     }
 }
 
-/// The lead of a list whose first system messages do not all fill the slot, although those of a
-/// longer list may. No version has this id, so the texts of the list are not remembered.
+/// The lead of a list whose leading system messages do not all fill the slot. In a longer list the
+/// same messages may fill it, so the texts of the list are not remembered. No version has this id.
 pub(super) const UNKNOWN_LEAD: [u8; 8] = [255; 8];
 
 /// What the messages of a list say, for [`ListHashes`].
@@ -125,17 +124,18 @@ impl ListTexts {
         Some(ListHashes { hashes, has_system: false })
     }
 
-    /// Finds the longest beginning of the list, but not all of it, that is an accepted list.
-    /// `has_system`: the call has the option `system`. `None` also if the list may go on with
-    /// set-aside messages, or may have to be whole to end a doubt.
+    /// Finds the longest accepted list with which the list begins, and which is not all of it.
+    /// `has_system`: the call has the option `system`. `None` also if the rest may be set-aside
+    /// messages, or if a branch is in doubt, because only the whole list can end the doubt.
     pub(super) fn find_known(
         &self,
         head: &ConversationHead,
         withdrawals: &Withdrawals,
         has_system: bool,
     ) -> Option<KnownBeginning> {
-        // With set-aside messages after one of the newest, the list may go on with them.
-        let position = withdrawals.count_in_line(head.messages).saturating_sub(BRANCH_STEPS_MAX);
+        // Set-aside messages that followed one of the newest messages may be the rest of the list.
+        let steps = int::to_u64(SAID_AGAIN_MAX);
+        let position = withdrawals.count_in_line(head.messages).saturating_sub(steps);
         let least = withdrawals.seq_at(position);
         let is_near = |range: &WithdrawnRange| match range.reason {
             WithdrawalReason::SetAside { after } => after >= least,
@@ -158,8 +158,8 @@ impl ListTexts {
     }
 }
 
-/// Returns the hash of texts that holds only for the present system messages: with others, the same
-/// list may fill the slot.
+/// Combines a hash over texts with the system messages of the head: with other system messages, the
+/// same list may fill the slot again.
 fn bind_texts(texts: [u8; 16], head: &ConversationHead, has_system: bool) -> [u8; 16] {
     let slot = head.system.map_or([0; 8], |slot| slot.id);
     let mut bound = texts;

@@ -44,8 +44,8 @@ pub(super) struct StoredIds {
 }
 
 impl StoredIds {
-    /// Returns whether an id of an entry is stored.
-    pub(super) fn has_evidence(&self) -> bool {
+    /// Returns whether an id of an entry is stored, or two entries share one.
+    pub(super) fn has_stored_id(&self) -> bool {
         self.notice.is_some() || self.known.iter().any(Option::is_some)
     }
 }

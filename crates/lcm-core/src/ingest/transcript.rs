@@ -181,7 +181,7 @@ impl TranscriptEntry {
 /// A transcript with the options of `reconcile`.
 pub(super) struct ReconcileRequest {
     pub(super) entries: Vec<TranscriptEntry>,
-    /// The texts of the entries.
+    /// The texts of the entries; empty: an entry has no `text`.
     pub(super) texts: ListTexts,
     /// Number of first entries that are known to be stored.
     pub(super) confirmed_count: usize,
@@ -250,7 +250,9 @@ pub(super) fn parse_transcript(transcript: &str) -> Result<ReconcileRequest> {
         texts.extend(text.map(|hash| hash::hash_prefix(&hash)));
         entries.push(parse_entry(fields, index)?);
     }
-    texts.truncate(if texts.len() == entries.len() { texts.len() } else { 0 });
+    if texts.len() < entries.len() {
+        texts.clear();
+    }
     Ok(ReconcileRequest {
         entries,
         texts: ListTexts::from_hashes(texts),

@@ -167,7 +167,7 @@ impl Follower {
     }
 
     /// Remembers a successful ingest of all these messages.
-    pub fn confirm(&mut self, messages: &[String]) {
+    pub fn remember_ingested(&mut self, messages: &[String]) {
         self.ingested = Some(hash(messages));
     }
 }
@@ -240,7 +240,7 @@ mod tests {
     fn only_equal_messages_are_ingested_messages() {
         let mut follower = Follower::new(Path::new("none"));
         assert!(!follower.is_ingested(&[]));
-        follower.confirm(&texts(&["a", "b"]));
+        follower.remember_ingested(&texts(&["a", "b"]));
         assert!(follower.is_ingested(&texts(&["a", "b"])));
         for other in [&["a", "b", "c"][..], &["a"], &["ab", ""], &["a", "x"]] {
             assert!(!follower.is_ingested(&texts(other)));

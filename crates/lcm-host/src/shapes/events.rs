@@ -34,9 +34,9 @@ pub enum StoreEvent {
     CompactionDebt(Box<CompactionDebt>),
 }
 
-/// The reason for which messages of a list were not stored: the conversation has them, or they
-/// stand in a beginning of the list that it knows; they are failed turns without content; an
-/// earlier attempt of the same call stored them; the configuration excludes the session.
+/// The reason for which messages of a list were not stored: the conversation has them, or they are
+/// failed turns in a known beginning of the list; they are failed turns without content; an earlier
+/// attempt of the same call stored them; the configuration excludes the session.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SkipReason {

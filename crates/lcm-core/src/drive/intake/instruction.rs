@@ -124,9 +124,7 @@ impl IntakeProgress {
         };
         if is_planned || is_continued { call.with_flag("once") } else { call }
     }
-}
 
-impl IntakeProgress {
     /// Adds what the first range does to the line, if a plan says so.
     fn add_line(&self, extra: &mut JsonWriter) {
         let Some(line) = self.line.as_ref().filter(|_| self.route == IntakeRoute::Aligned) else {

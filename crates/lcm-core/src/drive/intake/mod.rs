@@ -4,8 +4,8 @@
 //! [`IntakeProgress::next_instruction`] makes the next instruction. [`crate::drive`] uses this
 //! module.
 //!
-//! Messages of `append` that fit one call are one append, and so are longer lists that go on after
-//! an accepted list, which the engine recognises by its texts. More messages of `append` in mode
+//! Messages of `append` that fit one call are one append. So is a longer list that begins with an
+//! accepted list, which the engine recognises by its texts. More messages of `append` in mode
 //! `new` without `refuse_replay` are a list of appends. Other messages are identified and
 //! reconciled; only the missing messages are appended, at the revision of the plan.
 //! An append of unknown outcome is repeated unchanged, and the engine recognises the repetition.
@@ -51,7 +51,7 @@ enum IntakeRoute {
     List,
     /// By appends of the messages that a plan of `reconcile` lists as missing.
     Aligned,
-    /// By one append of the whole list, which goes on after an accepted list.
+    /// By one append of the whole list, which begins with an accepted list.
     Continued,
 }
 

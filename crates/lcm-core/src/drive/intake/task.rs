@@ -67,7 +67,7 @@ impl IntakeTask {
         self.count <= 1 || (self.count <= MESSAGES_MAX && self.bytes <= BYTES_MAX)
     }
 
-    /// Returns whether one append may take all messages because the engine knows the first ones.
+    /// Returns whether one append may take all messages, if they begin with an accepted list.
     pub(super) fn may_continue(&self) -> bool {
         let is_list = !self.refuse_replay && !self.is_new && !self.has_uploads() && self.count > 1;
         is_list && self.count <= CONTINUED_MESSAGES_MAX && self.bytes <= CONTINUED_BYTES_MAX
