@@ -34,6 +34,7 @@ import type {
   ExpandOptions,
   ExpandResult,
   FamilyAnswer,
+  FamilyReport,
   FocusAnswer,
   FocusOptions,
   Grant,
@@ -49,6 +50,7 @@ import type {
   ListingKind,
   ListingOptions,
   LiveAnswer,
+  MaintainFamilyOptions,
   MaintainReport,
   Message,
   MessageRangeOptions,
@@ -194,6 +196,21 @@ export interface Engine {
    * ```
    */
   maintain(conversation: string, options: CompactOptions): Promise<MaintainReport>;
+  /**
+   * Calls `maintain` for every conversation of a family, the latest to join first.
+   *
+   * After a failure of a model or an abort the rest is left, in `unserved`. Another failure concerns
+   * one conversation and is in its report; only `invalid-input` rejects the call. Of an archived
+   * conversation only provisional summaries are made again.
+   *
+   * @example
+   * ```js
+   * await lcm.family("chat", "orchard");
+   * const { reports, unserved } = await lcm.maintainFamily("orchard", { budget: 8_000 });
+   * assert.deepEqual([reports[0].conversation, unserved], ["chat", []]);
+   * ```
+   */
+  maintainFamily(family: string, options: MaintainFamilyOptions): Promise<FamilyReport>;
   /**
    * Makes provisional summaries again, even if the model was asked for them in vain before.
    *
@@ -393,8 +410,8 @@ export interface Engine {
    */
   family(conversation: string, family: string, options?: CommandOptions): Promise<FamilyAnswer>;
   /**
-   * Finds the conversation of a family that is not archived, of several the latest to join;
-   * `conversation` is null when all are archived.
+   * Lists the `members` of a family, the latest to join first, and finds the `conversation` that is
+   * not archived, of several the latest to join; null when all are archived.
    *
    * @example
    * ```js

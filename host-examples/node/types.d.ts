@@ -15,3 +15,4 @@ export type * from "./types/verbs.js";
 export type * from "./types/events.js";
 export type * from "./types/drive.js";
 export type * from "./types/packages.js";
+export type * from "./types/reports.js";

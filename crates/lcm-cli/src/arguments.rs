@@ -184,6 +184,9 @@ pub(crate) struct Compact {
 
 #[derive(Args, Debug)]
 pub(crate) struct Maintain {
+    /// Serve every conversation of this family, instead of one conversation
+    #[arg(long, value_name = "KEY", conflicts_with = "observed_tokens")]
+    pub(crate) family: Option<String>,
     /// Tokens of the context window that the conversation may use
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) budget: u32,

@@ -212,8 +212,8 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `invalid-input`, `not-found`, `denied` (archived), `conflict` (with leases); errors of the
-    /// store.
+    /// `invalid-input`, `not-found`, `denied` (archived, and no summary is provisional), `conflict`
+    /// (with leases); errors of the store.
     ///
     /// # Examples
     ///
@@ -256,8 +256,8 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `invalid-input` (an id that no plan returned), `not-found`, `denied` (archived), `conflict`,
-    /// `limit-exceeded`; errors of the store.
+    /// `invalid-input` (an id that no plan returned), `not-found`, `denied` (archived, and the
+    /// request is no remake), `conflict`, `limit-exceeded`; errors of the store.
     ///
     /// # Examples
     ///

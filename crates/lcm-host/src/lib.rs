@@ -103,7 +103,7 @@ pub use shapes::{
     TokenPrices, UsagePurpose, UsageSum, UsageTotals, Withdrawal, WithdrawnId,
 };
 pub use tools::ToolCall;
-pub use turn::{MaintainReport, TurnOptions, TurnReport};
+pub use turn::{FamilyReport, MaintainReport, MemberReport, TurnOptions, TurnReport};
 
 // Compiles and runs the Rust program of the README as a documentation test.
 #[cfg(doctest)]

@@ -89,6 +89,32 @@ pub struct MaintainReport {
     pub failure: Option<Error>,
 }
 
+impl MaintainReport {
+    /// Returns whether a model failed, even if a summary was made without it.
+    pub(crate) fn is_model_failed(&self) -> bool {
+        let compacted = self.compacted.as_ref();
+        self.failure.is_some() || compacted.is_some_and(|compacted| compacted.failure.is_some())
+    }
+}
+
+/// Result of [`Lcm::maintain_family`](crate::Lcm::maintain_family).
+#[derive(Clone, Debug)]
+pub struct FamilyReport {
+    /// A report for each conversation that was served, in the order of service.
+    pub reports: Vec<MemberReport>,
+    /// Ids of the conversations that were not served, because a model failed before.
+    pub unserved: Vec<String>,
+}
+
+/// What [`Lcm::maintain_family`](crate::Lcm::maintain_family) did for one conversation.
+#[derive(Clone, Debug)]
+pub struct MemberReport {
+    /// Id of the conversation.
+    pub conversation: String,
+    /// Result of [`Lcm::maintain`](crate::Lcm::maintain) for the conversation.
+    pub result: Result<MaintainReport>,
+}
+
 /// The result of a task `maintain`.
 #[derive(Deserialize)]
 struct MaintainResult {

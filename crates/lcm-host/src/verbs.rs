@@ -7,11 +7,12 @@ use crate::{
     clock::{Cancel, Clock},
     compaction::{CompactOptions, CompactReport, Pass},
     drive::{Instruction, Parts},
-    error::Result,
+    error::{Code, Result},
     ingest::{IngestOptions, IngestReport, IngestResult},
+    json,
     lcm::Lcm,
-    shapes::DeletionResult,
-    turn::MaintainReport,
+    shapes::{DeletionResult, LiveAnswer},
+    turn::{FamilyReport, MaintainReport, MemberReport},
 };
 
 impl Lcm {
@@ -92,6 +93,44 @@ impl Lcm {
     ) -> Result<MaintainReport> {
         let task = options.build_task("maintain", conversation);
         self.drive_passes(&task, options.clock, cancel, progress)
+    }
+
+    /// Calls [`Lcm::maintain`] for every conversation of a family, the latest to join first.
+    /// `progress` receives the conversation with each summary.
+    ///
+    /// After a failure of a model the rest is not served, because the model would fail there, too.
+    /// Another failure concerns one conversation and is in its report. Of an archived conversation
+    /// only provisional summaries are made again. Observed tokens of the options have no effect.
+    ///
+    /// # Errors
+    ///
+    /// - `not-found`: the family has no conversation.
+    /// - `invalid-input`, `cancelled`: the call ends at the conversation where this occurs.
+    pub fn maintain_family(
+        &self,
+        family: &str,
+        options: &CompactOptions,
+        cancel: &Cancel,
+        progress: &mut dyn FnMut(&str, &Pass),
+    ) -> Result<FamilyReport> {
+        let arguments = json!({ "family": family }).to_string();
+        let answer = self.admin_call("", "live", &arguments, options.clock.now_ms())?;
+        let mut unserved = json::read::<LiveAnswer>("admin.call", &answer)?.members;
+        let options = CompactOptions { observed_tokens: None, ..options.clone() };
+        let (mut reports, mut is_over) = (Vec::new(), false);
+        while !is_over && !unserved.is_empty() {
+            let conversation = unserved.remove(0);
+            let each = &mut |pass: &Pass| progress(&conversation, pass);
+            let result = match self.maintain(&conversation, &options, cancel, each) {
+                Err(error) if [Code::Cancelled, Code::InvalidInput].contains(&error.code) => {
+                    return Err(error);
+                }
+                result => result,
+            };
+            is_over = result.as_ref().is_ok_and(MaintainReport::is_model_failed);
+            reports.push(MemberReport { conversation, result });
+        }
+        Ok(FamilyReport { reports, unserved })
     }
 
     /// Makes provisional summaries again: `summary_ids`, or with `None` all, also those that the

@@ -10,6 +10,7 @@ import { compact, decide, maintain, resummarize, turn } from "./compact.js";
 import { toJson } from "./convert.js";
 import { drive } from "./drive.js";
 import { invalid } from "./errors.js";
+import { maintainFamily } from "./family.js";
 import { identities } from "./identify.js";
 import { intake } from "./intake.js";
 import { messageTexts, reader } from "./messages.js";
@@ -161,6 +162,20 @@ export class Engine {
     return mapCall("maintain", options, (given) => {
       const asked = this.#withSignal(given);
       return this.#calls.begin((begun) => maintain(begun, this.#host, conversation, asked));
+    });
+  }
+
+  /**
+   * Calls `maintain` for every conversation of a family, the latest to join first. Resolves to
+   * `{reports, unserved}`; `unserved` has the ids that were left, because a model failed or
+   * `signal` was aborted.
+   */
+  async maintainFamily(family, options) {
+    return mapCall("maintainFamily", options, async (given) => {
+      const asked = this.#withSignal(requireBudget(given));
+      const one = (id) => this.#calls.begin((begun) => maintain(begun, this.#host, id, asked));
+      const { members } = await this.#verb("live", "", { family });
+      return maintainFamily(members, asked.signal, one);
     });
   }
 
@@ -370,7 +385,7 @@ export class Engine {
     return this.#command("family", conversation, options, { family });
   }
 
-  /** Finds the conversation of a family that is not archived: `{conversation, family}`. */
+  /** Lists a family, and finds its conversation that is not archived. */
   async live(family) {
     return mapCall("live", undefined, () => this.#verb("live", "", { family }));
   }

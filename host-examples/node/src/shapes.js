@@ -354,7 +354,7 @@ export const SHAPES = {
     ["family", "family"],
   ],
   LiveAnswer: [
-    ["conversation", "conversation"], ["family", "family"],
+    ["conversation", "conversation"], ["family", "family"], ["members", "members"],
   ],
   ArchiveAnswer: [
     ["changed", "changed"], ["conversation", "conversation"], ["warnings", "warnings"],
@@ -494,6 +494,11 @@ export const SHAPES = {
     ["requestsMax", "requests_max"], ["leaseMs", "lease_ms"], ["passesMax", "passes_max"],
     ["summaryIds", "summary_ids"],
   ],
+  MaintainFamilyOptions: [
+    ["now", "now"], ["budget", "budget"], ["model", "model"], ["retries", "retries"],
+    ["timeoutMs", "timeout_ms"], ["signal", "signal"], ["requestsMax", "requests_max"],
+    ["leaseMs", "lease_ms"], ["passesMax", "passes_max"],
+  ],
   TurnOptions: [
     ["now", "now"], ["budget", "budget"], ["mode", "mode"], ["force", "force"],
     ["target", "target"], ["observedTokens", "observed_tokens"], ["model", "model"],
@@ -502,33 +507,11 @@ export const SHAPES = {
     ["refuseReplay", "refuse_replay"], ["family", "family"], ["seqSeen", "seq_seen"],
     ["system", "system"], ["appendMode", "append_mode"], ["repeat", "repeat"], ["defer", "defer"],
   ],
-  CompactReport: [
-    ["status", "status"], ["reason", "reason"], ["completions", "completions"],
-    ["tokensBefore", "tokens_before"], ["tokensAfter", "tokens_after"],
-    ["failure", "failure", "CompletionFailure"], ["passes", "passes", "CompactionPass"],
-    ["warnings", "warnings"],
-  ],
-  TurnReport: [
-    ["receipt", "receipt", "Receipt"], ["decision", "decision", "Decision"],
-    ["compacted", "compacted", "CompactReport"], ["deferred", "deferred"],
-    ["failure", "failure", "ModelFailure"],
-  ],
-  MaintainReport: [
-    ["debt", "debt", "DeferredCompaction"], ["compacted", "compacted", "CompactReport"],
-    ["failure", "failure", "ModelFailure"],
-  ],
   AssembleOptions: [
     ["now", "now"], ["budget", "budget"], ["dialect", "dialect"], ["policy", "policy"],
     ["prompt", "prompt"], ["reserveTokens", "reserve_tokens"], ["markCaches", "mark_caches"],
     ["mayBeNew", "may_be_new"], ["model", "model"], ["liveMessages", "live_messages"],
     ["previous", "previous"], ["explain", "explain"],
-  ],
-  AssembledContext: [
-    ["messages", "messages"], ["messagesJson", "messages_json"], ["system", "system"],
-    ["tokens", "tokens"], ["budget", "budget"], ["summaries", "summaries"],
-    ["freshTailMessages", "fresh_tail_messages"], ["evicted", "evicted"],
-    ["items", "items", "ContextItem"], ["explanationText", "explanation_text"],
-    ["prefix", "prefix", "PrefixReport"], ["warnings", "warnings"],
   ],
   GrepOptions: [
     ["mode", "mode"], ["scope", "scope"], ["sort", "sort"], ["since", "since"],
@@ -565,9 +548,6 @@ export const SHAPES = {
     ["now", "now"], ["retries", "retries"], ["timeoutMs", "timeout_ms"], ["signal", "signal"],
     ["grant", "grant"], ["scope", "scope"],
   ],
-  ToolAnswer: [
-    ["text", "text"], ["isError", "is_error"], ["failure", "failure", "ModelFailure"],
-  ],
   MessageRangeOptions: [
     ["seqFirst", "seq_first"], ["seqLast", "seq_last"],
   ],
@@ -601,13 +581,6 @@ export const SHAPES = {
     ["observedTokens", "observed_tokens"], ["model", "model"], ["cacheMs", "cache_ms"],
     ["turns", "turns"], ["now", "now"],
   ],
-  ImportReport: [
-    ["contexts", "contexts"], ["conversations", "conversations"], ["ingested", "ingested"],
-    ["messages", "messages"], ["summaries", "summaries"],
-  ],
-  CheckResult: [
-    ["ok", "ok"], ["checks", "checks", "CheckOutcome"], ["metrics", "metrics", "CheckMetrics"],
-  ],
   ListingOptions: [
     ["conversation", "conversation"],
   ],
@@ -616,6 +589,45 @@ export const SHAPES = {
   ],
   ToolListOptions: [
     ["grant", "grant"], ["scope", "scope"],
+  ],
+  CompactReport: [
+    ["status", "status"], ["reason", "reason"], ["completions", "completions"],
+    ["tokensBefore", "tokens_before"], ["tokensAfter", "tokens_after"],
+    ["failure", "failure", "CompletionFailure"], ["passes", "passes", "CompactionPass"],
+    ["warnings", "warnings"],
+  ],
+  TurnReport: [
+    ["receipt", "receipt", "Receipt"], ["decision", "decision", "Decision"],
+    ["compacted", "compacted", "CompactReport"], ["deferred", "deferred"],
+    ["failure", "failure", "ModelFailure"],
+  ],
+  MaintainReport: [
+    ["debt", "debt", "DeferredCompaction"], ["compacted", "compacted", "CompactReport"],
+    ["failure", "failure", "ModelFailure"],
+  ],
+  MemberReport: [
+    ["conversation", "conversation"], ["debt", "debt", "DeferredCompaction"],
+    ["compacted", "compacted", "CompactReport"], ["failure", "failure", "ModelFailure"],
+  ],
+  FamilyReport: [
+    ["reports", "reports", "MemberReport"], ["unserved", "unserved"],
+  ],
+  AssembledContext: [
+    ["messages", "messages"], ["messagesJson", "messages_json"], ["system", "system"],
+    ["tokens", "tokens"], ["budget", "budget"], ["summaries", "summaries"],
+    ["freshTailMessages", "fresh_tail_messages"], ["evicted", "evicted"],
+    ["items", "items", "ContextItem"], ["explanationText", "explanation_text"],
+    ["prefix", "prefix", "PrefixReport"], ["warnings", "warnings"],
+  ],
+  ToolAnswer: [
+    ["text", "text"], ["isError", "is_error"], ["failure", "failure", "ModelFailure"],
+  ],
+  ImportReport: [
+    ["contexts", "contexts"], ["conversations", "conversations"], ["ingested", "ingested"],
+    ["messages", "messages"], ["summaries", "summaries"],
+  ],
+  CheckResult: [
+    ["ok", "ok"], ["checks", "checks", "CheckOutcome"], ["metrics", "metrics", "CheckMetrics"],
   ],
 };
 
@@ -628,6 +640,7 @@ export const METHODS = {
   evaluate: { options: "EvaluateOptions", result: "Decision" },
   compact: { options: "CompactOptions", result: "CompactReport" },
   maintain: { options: "CompactOptions", result: "MaintainReport" },
+  maintainFamily: { options: "MaintainFamilyOptions", result: "FamilyReport" },
   resummarize: { options: "ResummarizeOptions", result: "CompactReport" },
   assemble: { options: "AssembleOptions", result: "AssembledContext" },
   grep: { options: "GrepOptions", result: "GrepResult" },

@@ -647,6 +647,7 @@ test("every call refuses an option that it does not know, and does nothing", asy
     turn: [lines],
     compact: [],
     maintain: [],
+    maintainFamily: [],
     evaluate: [],
     assemble: [],
     grep: ["module"],
@@ -668,7 +669,7 @@ test("every call refuses an option that it does not know, and does nothing", asy
     advise: [],
     callTool: ["lcm_grep", { pattern: "x" }],
   };
-  const needs = { turn: 1, compact: 1, maintain: 1, evaluate: 1, assemble: 1, advise: 1 };
+  const needs = { turn: 1, compact: 1, maintain: 1, maintainFamily: 1, evaluate: 1, assemble: 1, advise: 1 };
   const further = {
     usage: { purpose: "turn", inputTokens: 1 },
     advise: { prices: { input: 1, output: 1 } },

@@ -4,6 +4,8 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 
+import { LcmError } from "../src/errors.js";
+import { maintainFamily } from "../src/family.js";
 import { NOW, withEngine } from "./opened.js";
 import * as sdk from "./sdk-errors.js";
 
@@ -128,4 +130,69 @@ test("without a better answer the first counts", async () => {
     assert.ok(compacted.passes.every(({ level }) => level === "aggressive"), compacted);
   };
   await withEngine("memory:", work, { complete });
+});
+
+test("a family is served until nothing is owed, its archived conversations included", async () => {
+  let now = NOW;
+  let complete = async () => {
+    throw Object.assign(new Error("down"), { status: 503 });
+  };
+  const model = async () => complete();
+  const options = { budget: BUDGETS[1], retries: 0 };
+  const work = async (lcm) => {
+    for (const id of ["a", "b", "c"]) {
+      now += 1;
+      await lcm.turn(id, messages, { ...options, defer: false, family: "garden" });
+    }
+    await lcm.turn("other", messages, { ...options, defer: false });
+    const next = await lcm.reset("b");
+    const members = [next.conversation, "c", "b", "a"];
+    assert.deepEqual((await lcm.live("garden")).members, members);
+    const owed = async () => {
+      const all = await Promise.all(["a", "b", "c", "other"].map((id) => lcm.status(id)));
+      return all.map(({ provisional }) => provisional > 0);
+    };
+    assert.deepEqual(await owed(), [true, true, true, true]);
+
+    now += 31 * MINUTE_MS;
+    const { reports, unserved } = await lcm.maintainFamily("garden", options);
+    assert.deepEqual(reports.map((one) => one.conversation), members.slice(0, 2));
+    assert.deepEqual(unserved, members.slice(2));
+    assert.equal(reports[1].failure.code, "unavailable");
+
+    complete = async () => SAID;
+    for (let calls = 0; ; calls++) {
+      assert.ok(calls < 10);
+      now += 31 * MINUTE_MS;
+      const done = await lcm.maintainFamily("garden", options);
+      assert.deepEqual(done.reports.map((one) => one.conversation), members);
+      if (done.reports.every(({ debt, failure }) => debt === null && failure === null)) break;
+    }
+    assert.deepEqual(await owed(), [false, false, false, true]);
+    await assert.rejects(lcm.append("b", [message(1)]), { code: "denied" });
+    await assert.rejects(lcm.maintainFamily("river", options), { code: "not-found" });
+    await assert.rejects(lcm.maintainFamily("garden", { budget: 0 }), { code: "invalid-input" });
+  };
+  await withEngine("memory:", work, { now: () => now, complete: model });
+});
+
+test("a conversation that cannot be served does not hold up its family", async () => {
+  const failed = new LcmError("corrupt", "`h/x` is damaged");
+  const idle = { debt: null, compacted: null, failure: null };
+  const results = { a: idle, b: failed, c: { ...idle, failure: { code: "auth", message: "no" } } };
+  const served = [];
+  const one = async (id) => {
+    served.push(id);
+    if (results[id] instanceof Error) throw results[id];
+    return results[id];
+  };
+  const done = await maintainFamily(["a", "b", "c", "d"], undefined, one);
+  assert.deepEqual(served, ["a", "b", "c"]);
+  assert.deepEqual(done.unserved, ["d"]);
+  const failure = { code: "corrupt", message: failed.message };
+  assert.deepEqual(done.reports[1], { conversation: "b", ...idle, failure });
+  const stopped = await maintainFamily(["a", "b"], AbortSignal.abort(), one);
+  assert.deepEqual(stopped, { reports: [], unserved: ["a", "b"] });
+  results.b = new LcmError("invalid-input", "`budget` must be at least 1, got 0");
+  await assert.rejects(maintainFamily(["a", "b"], undefined, one), results.b);
 });

@@ -62,6 +62,7 @@ async function writes(lcm) {
     ["TurnReport", await lcm.turn("c", said, { budget: 100_000, family: "f" })],
     ["CompactReport", await lcm.compact("c", { budget })],
     ["MaintainReport", await lcm.maintain("c", { budget, observedTokens: 2900 })],
+    ["FamilyReport", await lcm.maintainFamily("f", { budget })],
     ["Receipt", await lcm.append("c", [{ role: "user", content: "and now?" }])],
     ["UsageAnswer", await lcm.usage("c", { purpose: "turn", inputTokens: 9 })],
     ["AdviseAnswer", await lcm.advise("c", { budget, prices })],

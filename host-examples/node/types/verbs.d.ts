@@ -28,6 +28,8 @@ export interface LiveAnswer {
   conversation: string | null;
   /** Key of the family. */
   family: string;
+  /** Ids of all conversations of the family, latest to join first. */
+  members: string[];
 }
 
 /** Answer of `archive`. */

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import unittest
 from collections.abc import Callable
+from unittest import mock
 
 import lcm_engine
-from lcm_engine import CompletionFailed
+from lcm_engine import CompletionFailed, compaction, family
 
 from . import sdk_errors
 from .support import NOW, ROOT
@@ -121,6 +122,85 @@ class Provisional(unittest.TestCase):
             status = lcm.status("c")
             self.assertTrue(status["summaries"])
             self.assertEqual(status["provisional"], 0)
+
+
+class Families(unittest.TestCase):
+    def test_a_family_is_served_until_nothing_is_owed_its_archived_conversations_included(self):
+        now, model = [NOW], [raising(ConnectionError("down"))]
+        clock, options = (lambda: now[0]), {"retries": 0}
+        budget = BUDGETS[1]
+        with lcm_engine.open(
+            "memory:", lambda request: model[0](request), clock=clock, environment={}
+        ) as lcm:
+            for id in ["a", "b", "c"]:
+                now[0] += 1
+                lcm.turn(id, MESSAGES, budget, defer=False, family="garden", **options)
+            lcm.turn("other", MESSAGES, budget, defer=False, **options)
+            members = [lcm.reset("b")["conversation"], "c", "b", "a"]
+            self.assertEqual(lcm.live("garden")["members"], members)
+
+            def owed() -> list[bool]:
+                return [lcm.status(id)["provisional"] > 0 for id in ["a", "b", "c", "other"]]
+
+            self.assertEqual(owed(), [True, True, True, True])
+            now[0] += 31 * MINUTE_MS
+            done = lcm.maintain_family("garden", budget, **options)
+            self.assertEqual([one["conversation"] for one in done["reports"]], members[:2])
+            self.assertEqual(done["unserved"], members[2:])
+            self.assertEqual((done["reports"][1]["failure"] or {})["code"], "unavailable")
+
+            model[0] = lambda request: SAID
+            for _ in range(10):
+                now[0] += 31 * MINUTE_MS
+                reports = lcm.maintain_family("garden", budget, **options)["reports"]
+                self.assertEqual([one["conversation"] for one in reports], members)
+                if all(one["debt"] is None and one["failure"] is None for one in reports):
+                    break
+            else:
+                self.fail("`maintain_family` still owes")
+            self.assertEqual(owed(), [False, False, False, True])
+            with self.assertRaises(lcm_engine.LcmError) as refused:
+                lcm.append("b", [message(1)])
+            self.assertEqual(refused.exception.code, "denied")
+            for key, tokens, code in [("river", budget, "not-found"), ("garden", 0, "invalid-input")]:
+                with self.assertRaises(lcm_engine.LcmError) as refused:
+                    lcm.maintain_family(key, tokens)
+                self.assertEqual(refused.exception.code, code)
+
+    def test_a_conversation_that_cannot_be_served_does_not_hold_up_its_family(self):
+        failed = lcm_engine.LcmError("corrupt", "`h/x` is damaged")
+        served: list[str] = []
+
+        def maintain(work):
+            served.append(work.conversation)
+            if work.conversation == "b":
+                raise failed
+            yield from ()
+            failure = {"code": "auth", "message": "no"} if work.conversation == "c" else None
+            return {"debt": None, "compacted": None, "failure": failure}
+
+        def live(*_):
+            yield from ()
+            return {"members": ["a", "b", "c", "d"]}
+
+        def served_by(code: str):
+            nonlocal failed
+            failed = lcm_engine.LcmError(code, "`h/x` is damaged")
+            asking = mock.Mock()
+            work = compaction.Work("", 1, {}, lambda: NOW, asking)
+            with mock.patch.object(compaction, "maintain", maintain):
+                with mock.patch.object(family.paging, "life", live):
+                    flow = family.maintain_family("garden", work)
+                    with self.assertRaises(StopIteration) as ended:
+                        next(flow)
+                    return ended.exception.value
+
+        done = served_by("corrupt")
+        self.assertEqual((served, done["unserved"]), (["a", "b", "c"], ["d"]))
+        failure = {"code": "corrupt", "message": "`h/x` is damaged"}
+        self.assertEqual(done["reports"][1]["failure"], failure)
+        with self.assertRaises(lcm_engine.LcmError):
+            served_by("invalid-input")
 
 
 class NextModel(unittest.TestCase):

@@ -225,6 +225,7 @@ class Results(unittest.TestCase):
                 (list[results_of.StoredMessage], lcm.listing("messages", "c")),
                 (list[results_of.Grant], lcm.listing("grants", "c")),
                 (results_of.FamilyAnswer, lcm.family("c", "lockers")),
+                (results_of.FamilyReport, lcm.maintain_family("lockers", 4_000)),
                 (results_of.CalibrateAnswer, lcm.calibrate("c", "m", 1_000, 1_200)),
                 (results_of.FocusAnswer, lcm.focus("c", "Locker 7.")),
                 (results_of.NewSessionAnswer, lcm.new_session("c")),

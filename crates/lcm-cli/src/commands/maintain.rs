@@ -1,9 +1,12 @@
-//! `lcm maintain`: compacts if deferred compaction is due.
+//! `lcm maintain`: compacts if deferred compaction is due, in one conversation or in every
+//! conversation of a family.
 //!
 //! In: a budget and the models of `--llm`. Out: what was compacted, and which compaction is still
 //! deferred.
 
-use lcm_host::{CompactOptions, DeferredCompaction, MaintainReport, Pass, Result};
+use lcm_host::{
+    CompactOptions, DeferredCompaction, FamilyReport, MaintainReport, MemberReport, Pass, Result,
+};
 use serde::Serialize;
 
 use super::compact;
@@ -20,6 +23,34 @@ struct Output<'a> {
     conversation: &'a str,
     debt: Option<&'a DeferredCompaction>,
     compacted: Option<compact::Output<'a>>,
+    /// Why the call failed; absent: the call did not fail.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failure: Option<String>,
+}
+
+#[derive(Serialize)]
+struct FamilyOutput<'a> {
+    reports: Vec<Output<'a>>,
+    unserved: &'a [String],
+}
+
+impl<'a> Output<'a> {
+    fn of(conversation: &'a str, report: &'a MaintainReport) -> Self {
+        let debt = report.debt.as_ref();
+        let compacted = report.compacted.as_ref().map(compact::Output::of);
+        let failure = report.failure.as_ref().map(ToString::to_string);
+        Self { conversation, debt, compacted, failure }
+    }
+
+    fn of_member(MemberReport { conversation, result }: &'a MemberReport) -> Self {
+        match result {
+            Ok(report) => Self::of(conversation, report),
+            Err(error) => {
+                let failure = Some(error.to_string());
+                Self { conversation, debt: None, compacted: None, failure }
+            }
+        }
+    }
 }
 
 pub(crate) fn run(global: &Global, options: &Maintain) -> Result<End> {
@@ -30,26 +61,68 @@ pub(crate) fn run(global: &Global, options: &Maintain) -> Result<End> {
         requests_max: options.requests_max,
         ..CompactOptions::new(options.budget, session.clock)
     };
+    if let Some(family) = &options.family {
+        return run_family(&session, family, &compact);
+    }
     let progress = Progress::open("maintain");
     let each = &mut |pass: &Pass| {
         progress.say(format!("{} tokens", number(u64::from(pass.tokens_after))));
     };
     let report = session.lcm.maintain(session.conversation, &compact, &session.cancel, each)?;
     drop(progress);
-    let MaintainReport { debt, compacted, failure } = report;
-    if let Some(error) = failure {
+    if let Some(error) = report.failure {
         return Err(error);
     }
-    let (debt, compacted) = (debt.as_ref(), compacted.as_ref());
     if session.json {
-        let conversation = session.conversation;
-        let compacted = compacted.map(compact::Output::of);
-        output::json(&Output { conversation, debt, compacted })?;
+        output::json(&Output::of(session.conversation, &report))?;
     } else {
-        let done = compacted.map(compact::text).unwrap_or_default();
-        output::text(&format!("{done}{}", describe_deferred(debt)))?;
+        output::text(&describe(&report))?;
     }
-    Ok(compacted.map_or(End::Done, compact::end))
+    Ok(report.compacted.as_ref().map_or(End::Done, compact::end))
+}
+
+/// Serves a family. The command ends as the last conversation did that failed.
+fn run_family(session: &Session<'_>, family: &str, options: &CompactOptions) -> Result<End> {
+    let progress = Progress::open("maintain");
+    let each = &mut |conversation: &str, pass: &Pass| {
+        progress.say(format!("{conversation}, {} tokens", number(u64::from(pass.tokens_after))));
+    };
+    let done = session.lcm.maintain_family(family, options, &session.cancel, each)?;
+    drop(progress);
+    let FamilyReport { reports, unserved } = &done;
+    if session.json {
+        let reports = reports.iter().map(Output::of_member).collect();
+        output::json(&FamilyOutput { reports, unserved })?;
+    } else {
+        let mut text = String::new();
+        for MemberReport { conversation, result } in reports {
+            let told = result.as_ref().map_or_else(|error| format!("{error}\n"), describe);
+            text.push_str(&format!("{conversation}:\n{told}"));
+        }
+        if !unserved.is_empty() {
+            let left = u64::try_from(unserved.len()).unwrap_or(u64::MAX);
+            let unserved = count(left, "conversation");
+            text.push_str(&format!("{unserved} not served, because the model failed\n"));
+        }
+        output::text(&text)?;
+    }
+    let mut end = End::Done;
+    for MemberReport { result, .. } in done.reports {
+        let report = result?;
+        if let Some(error) = report.failure {
+            return Err(error);
+        }
+        if let Some(End::ModelUnavailable) = report.compacted.as_ref().map(compact::end) {
+            end = End::ModelUnavailable;
+        }
+    }
+    Ok(end)
+}
+
+/// Formats what was compacted, and which compaction is still deferred, for people.
+fn describe(report: &MaintainReport) -> String {
+    let done = report.compacted.as_ref().map(compact::text).unwrap_or_default();
+    format!("{done}{}", describe_deferred(report.debt.as_ref()))
 }
 
 /// Formats deferred compaction for people; `None`: no compaction is deferred.

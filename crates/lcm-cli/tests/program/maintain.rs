@@ -51,6 +51,39 @@ fn what_is_due_is_done_and_then_nothing_is_owed() {
 }
 
 #[test]
+fn a_family_is_served_as_a_whole() {
+    let place = Place::new();
+    let broken = model(&place, "echo 'out of order' >&2; exit 1");
+    let at = |minute: u64| (NOW + minute * 60_000).to_string();
+    for (id, now) in [("one", at(0)), ("two", at(1))] {
+        let asked = ["ingest", DEMO, "--conversation", id, "--family", "demo", "--now", &now];
+        place.run(&asked).ok();
+    }
+    place.run(&["reset", "--conversation", "one", "--now", &at(2)]).ok();
+    let asked = ["--family", "demo", "--budget", "14000"];
+    let failing = [&asked[..], &["--retries", "0", "--llm", &broken]].concat();
+    let (code, done) = maintain(&place, 3, &failing);
+    assert_eq!((code, keys(&done)), (6, vec!["reports", "unserved"]));
+    let ids = |done: &Value| -> Vec<String> {
+        let reports = done["reports"].as_array().unwrap().iter();
+        reports.map(|one| one["conversation"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(
+        (ids(&done), &done["unserved"]),
+        (vec!["one#2".into(), "two".into()], &json!(["one"]))
+    );
+    let (code, done) = maintain(&place, 12, &asked);
+    assert_eq!((code, ids(&done).len(), &done["unserved"]), (0, 3, &json!([])));
+    assert_eq!(done["reports"][1]["compacted"]["status"], "done", "{done}");
+    let text = place.run(&[&["maintain", "--now", &at(13)], &asked[..]].concat()).ok().out;
+    let idle = "no compaction is deferred\n";
+    assert_eq!(text, format!("one#2:\n{idle}two:\n{idle}one:\n{idle}"));
+    place.run(&["maintain", "--family", "x", "--budget", "1"]).failed(3, "not-found", "x");
+    let observed = [&["maintain", "--observed-tokens", "9"], &asked[..]].concat();
+    place.run(&observed).failed(2, "invalid-input", "--family");
+}
+
+#[test]
 fn what_the_host_adds_counts_when_it_is_reported() {
     let tokens = Place::with_demo().json(&["status"])["context"]["tokens"].as_u64().unwrap();
     let (budget, observed) = ((2 * tokens).to_string(), (3 * tokens / 2 + 50).to_string());

@@ -144,8 +144,9 @@ pub(crate) fn list_prompts(config: &Config, arguments_json: &str) -> Result<Stri
     Ok(prompts::list_prompts(config)?.end_object())
 }
 
-/// Runs the command `live`: finds the conversation of a family that is not archived. Of several
-/// such conversations, finds the latest to join; `conversation` is null if all are archived.
+/// Runs the command `live`: lists the members of a family, and finds the conversation that is not
+/// archived. Of several such conversations, finds the latest to join; `conversation` is null if all
+/// are archived.
 ///
 /// # Errors
 ///
@@ -156,10 +157,12 @@ pub(crate) fn find_live(session: &mut StoreSession<'_>, arguments_json: &str) ->
     let family = fields.take_text("family");
     fields.finish(ARGUMENTS)?;
     session_rules::ensure_family_key(&family)?;
-    let live = session_rules::find_live_member(session, &family)?;
+    let members = session_rules::list_members(session, &family)?;
+    let live = session_rules::find_live_member(session, &members)?;
     let mut answer = JsonWriter::new_object();
-    answer.add_optional_text("conversation", live.as_deref());
+    answer.add_optional_text("conversation", live);
     answer.add_text("family", &family);
+    answer.add_texts("members", &members);
     Ok(answer.end_object())
 }
 

@@ -31,7 +31,6 @@ impl CommandContext<'_, '_> {
     /// `not-found`: no such summary; `invalid-input`: a summary is not provisional, was made again,
     /// or left the context.
     pub(super) fn allow_remakes(mut self, names: Option<Vec<String>>) -> Result<JsonWriter> {
-        self.ensure_writable()?;
         let keys = self.call.keys;
         let mut remakes = RemakeRecord::read(self.session, keys, &self.loaded.head)?;
         let before = remakes.count_entries();

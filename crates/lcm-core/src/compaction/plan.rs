@@ -49,7 +49,8 @@ const REMAKES_MAX: u32 = 16;
 /// # Errors
 ///
 /// `invalid-input`: a wrong option; `not-found`: no such conversation; `denied`: the conversation
-/// is archived; `conflict`: another call committed before the lease; errors of the store.
+/// is archived, and no summary is provisional; `conflict`: another call committed before the lease;
+/// errors of the store.
 pub(crate) fn plan(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -131,7 +132,7 @@ pub(crate) struct PlanEnd {
 /// # Errors
 ///
 /// `invalid-input`: a wrong option; `not-found`: no such conversation; `denied`: the conversation
-/// is archived; errors of the store.
+/// is archived, and no summary is provisional; errors of the store.
 pub(crate) fn decide_next(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -150,19 +151,20 @@ pub(crate) fn decide_next(
     if skipped.is_some() || loaded.bytes.is_none() {
         return Ok((loaded, nothing_due()));
     }
-    session_rules::ensure_not_archived(session, &loaded.head)?;
+    if given.is_none() {
+        ensure_plannable(session, &loaded.head)?;
+    }
     let stored = loaded.head.context.tokens;
     let mut sweep = given.unwrap_or(SweepToken::start(&loaded.head, options.observed_tokens));
     let goal = derive_goal(&loaded.head, &policy, options, &sweep);
     let is_incremental = options.mode == CompactionMode::Incremental;
     let is_start = given.is_none() && !options.force;
     if !call.config.enabled {
-        let end = PlanDecision::end_with(PlanStatus::NothingDue, reason::DISABLED);
-        return Ok((loaded, end));
+        return Ok((loaded, PlanDecision::end_with(PlanStatus::NothingDue, reason::DISABLED)));
     }
     let is_idle = is_start && !is_incremental && !goal.is_due();
-    // Below the threshold, or if the caller asks for remakes, only remakes are planned.
-    sweep.is_remake |= is_idle || scope != PlanScope::All;
+    // Only remakes are planned below the threshold, in an archive, or if the caller asks for them.
+    sweep.is_remake |= is_idle || scope != PlanScope::All || loaded.head.archived.is_some();
     if sweep.is_remake && loaded.head.context.provisional == 0 {
         return Ok((loaded, nothing_due()));
     }
@@ -198,9 +200,21 @@ pub(crate) fn decide_next(
         let end = planner.decide_end(&search, &sweep);
         return Ok((loaded, end));
     }
-    let sweep = sweep.with_planned(&planned);
-    let items = planner.into_items();
+    let (sweep, items) = (sweep.with_planned(&planned), planner.into_items());
     Ok((loaded, PlanDecision::Tasks(PlannedTasks { items, planned, sweep })))
+}
+
+/// Ensures that a conversation may get a summary. An archived one gets no summary but remakes, so
+/// that what was archived while the model failed does not stay as it is for good.
+///
+/// # Errors
+///
+/// `denied`: the conversation is archived, and no summary is provisional; errors of the store.
+fn ensure_plannable(session: &mut StoreSession<'_>, head: &ConversationHead) -> Result<()> {
+    match head.context.provisional {
+        0 => session_rules::ensure_not_archived(session, head),
+        _ => Ok(()),
+    }
 }
 
 /// Returns why no model is asked now; `None`: models may be asked.

@@ -82,32 +82,37 @@ pub(crate) fn ensure_family_key(family: &str) -> Result<()> {
     )))
 }
 
-/// Returns the conversation of a family that is not archived, of several the latest to join;
-/// `None`: all are archived.
+/// Lists the conversations of the family with the key `family`, latest to join first.
 ///
 /// # Errors
 ///
-/// `not-found`: the family has no conversation; errors of [`LoadedHead::load_head`].
-pub(crate) fn find_live_member(
-    session: &mut StoreSession<'_>,
-    family: &str,
-) -> Result<Option<String>> {
+/// `not-found`: the family has no conversation; errors of the store.
+pub(crate) fn list_members(session: &mut StoreSession<'_>, family: &str) -> Result<Vec<String>> {
     let members = list_other_members(session, keys::family_hash(family), "")?;
-    let mut is_empty = true;
-    for FamilyMember { family: key, conversation, .. } in members {
-        // Another family may have the same hash.
-        if key != family {
-            continue;
-        }
-        is_empty = false;
-        let keys = ConversationKeys::new(&conversation)?;
-        let loaded = LoadedHead::load_head(session, &keys, &conversation)?;
+    // Another family may have the same hash.
+    let members = members.into_iter().filter(|member| member.family == family);
+    let ids: Vec<String> = members.map(|member| member.conversation).collect();
+    if ids.is_empty() {
+        return Err(Error::not_found(format_args!("family `{family}` does not exist")));
+    }
+    Ok(ids)
+}
+
+/// Returns the first of these conversations that is not archived; `None`: all are archived.
+///
+/// # Errors
+///
+/// Errors of [`LoadedHead::load_head`].
+pub(crate) fn find_live_member<'a>(
+    session: &mut StoreSession<'_>,
+    members: &'a [String],
+) -> Result<Option<&'a str>> {
+    for conversation in members {
+        let keys = ConversationKeys::new(conversation)?;
+        let loaded = LoadedHead::load_head(session, &keys, conversation)?;
         if loaded.bytes.is_some() && loaded.head.archived.is_none() {
             return Ok(Some(conversation));
         }
-    }
-    if is_empty {
-        return Err(Error::not_found(format_args!("family `{family}` does not exist")));
     }
     Ok(None)
 }

@@ -35,7 +35,7 @@ pub struct FamilyAnswer {
     pub family: String,
 }
 
-/// Arguments of `live`: finds the conversation of a family that goes on.
+/// Arguments of `live`: lists a family, and finds the conversation that goes on.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct LiveArguments {
     /// Key of the family.
@@ -51,6 +51,8 @@ pub struct LiveAnswer {
     pub conversation: Option<String>,
     /// Key of the family.
     pub family: String,
+    /// Ids of all conversations of the family, latest to join first.
+    pub members: Vec<String>,
 }
 
 /// Arguments of `archive`: ends all writing to the conversation.

@@ -1,9 +1,12 @@
 //! Summaries that a failing model left, from its first failure until it works again.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicBool, Ordering},
+};
 
 use lcm_host::{
-    Cancel, Clock, Lcm,
+    Cancel, Clock, Code, CompactOptions, FamilyReport, Lcm, Pass,
     completion::{Chain, CompletionProvider},
     types::{
         Completion, CompletionError, CompletionErrorCode, CompletionRequest, CompletionResult,
@@ -120,6 +123,72 @@ fn nothing_stays_provisional_when_the_model_works_again() {
         lead_life("cut off", budget, answer_with(SAID, Finish::Length), false);
         lead_life("refusal", budget, answer_with("I will not.", Finish::Refusal), false);
     }
+}
+
+#[test]
+fn a_family_is_served_until_nothing_is_owed_its_archived_conversations_included() {
+    let is_down = Arc::new(AtomicBool::new(true));
+    let model = Arc::clone(&is_down);
+    let (down, up) = (fail_with(CompletionErrorCode::Unavailable), answer_with(SAID, Finish::Stop));
+    let models = Mutex::new((down, up));
+    let lcm = Lcm::builder()
+        .model(move |request: &CompletionRequest| {
+            let models = models.lock().unwrap();
+            if model.load(Ordering::Relaxed) { (models.0)(request) } else { (models.1)(request) }
+        })
+        .retries(0)
+        .open_with(&component())
+        .unwrap();
+    for (number, id) in (0..).zip(["a", "b", "c", "other"]) {
+        let chat = lcm.conversation(id, BUDGETS[1]).clock(Clock::Fixed(START + number));
+        chat.defer(false).turn(&build_messages()).unwrap();
+        if id != "other" {
+            lcm.admin_call(id, "family", r#"{"family": "garden"}"#, START + number).unwrap();
+        }
+    }
+    let fresh: Value =
+        serde_json::from_str(&lcm.admin_call("b", "reset", "{}", START + 9).unwrap()).unwrap();
+    let members = [fresh["conversation"].as_str().unwrap(), "c", "b", "a"];
+    let owed = || {
+        ["a", "b", "c", "other"].map(|id| {
+            let status = lcm.status(Some(id), START).unwrap();
+            serde_json::from_str::<Value>(&status).unwrap()["provisional"] != 0
+        })
+    };
+    let mut now = START;
+    let mut passes: Vec<String> = Vec::new();
+    let mut serve = |family: &str, budget| {
+        now += 31 * MINUTE_MS;
+        let options = CompactOptions::new(budget, Clock::Fixed(now));
+        let progress = &mut |conversation: &str, _: &Pass| passes.push(conversation.to_owned());
+        lcm.maintain_family(family, &options, &Cancel::default(), progress)
+    };
+    assert_eq!(owed(), [true; 4]);
+    let done = serve("garden", BUDGETS[1]).unwrap();
+    assert_eq!(done.unserved, ["b", "a"]);
+    assert_eq!(served(&done), members[..2]);
+
+    is_down.store(false, Ordering::Relaxed);
+    let is_done = (0..10).any(|_| {
+        let done = serve("garden", BUDGETS[1]).unwrap();
+        assert_eq!((served(&done), done.unserved.len()), (members.to_vec(), 0));
+        done.reports.iter().all(|one| one.result.as_ref().unwrap().debt.is_none())
+    });
+    assert!(is_done, "`maintain_family` still owes");
+    assert_eq!(owed(), [false, false, false, true]);
+    assert_eq!(serve("river", 1).unwrap_err().code, Code::NotFound);
+    assert_eq!(serve("garden", 0).unwrap_err().code, Code::InvalidInput);
+    let stopped = Cancel::default();
+    stopped.cancel();
+    let options = CompactOptions::new(BUDGETS[1], Clock::Fixed(now));
+    let stopped = lcm.maintain_family("garden", &options, &stopped, &mut |_, _| ());
+    assert_eq!(stopped.unwrap_err().code, Code::Cancelled);
+    assert!(["a", "b", "c"].iter().all(|id| passes.iter().any(|served| served == id)));
+}
+
+/// The ids of the conversations that were served.
+fn served(report: &FamilyReport) -> Vec<&str> {
+    report.reports.iter().map(|one| one.conversation.as_str()).collect()
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! The description of the interface: shapes of JSON, read from `schema/*.json`.
 //!
 //! Input: the files. Output: shapes by name, in the order of the files. A shape of `packages.json`
-//! may include the members of other shapes (`x-extends`), except some of them (`x-omit`); the
-//! output has all included members.
+//! or `reports.json` may include the members of other shapes (`x-extends`), except some of them
+//! (`x-omit`); the output has all included members.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -14,7 +14,7 @@ use super::{
 };
 
 /// Files of the folder `schema`, in the order in which pages and types are written.
-pub(super) const FILES: [&str; 13] = [
+pub(super) const FILES: [&str; 14] = [
     "common",
     "configuration",
     "ingest",
@@ -28,6 +28,7 @@ pub(super) const FILES: [&str; 13] = [
     "events",
     "drive",
     "packages",
+    "reports",
 ];
 
 /// Draft of JSON Schema that the files are a subset of.

@@ -76,8 +76,8 @@ impl<'a> TaskSettlement<'a> {
     ///
     /// # Errors
     ///
-    /// `not-found`: no such conversation; `denied`: the conversation is archived; errors of the
-    /// store.
+    /// `not-found`: no such conversation; `denied`: the conversation is archived, and the task is
+    /// no remake; errors of the store.
     pub(crate) fn open(
         session: &mut StoreSession<'_>,
         call: Call<'a>,
@@ -94,7 +94,9 @@ impl<'a> TaskSettlement<'a> {
         let (loaded, values) = LoadedHead::open_with_records(session, call, &reads)?;
         let index_maintenance = IndexMaintenance::from_manifest(keys, values.decode(&manifest)?);
         let loaded = loaded.require_existing()?;
-        session_rules::ensure_not_archived(session, &loaded.head)?;
+        if task.replaced_id().is_none() {
+            session_rules::ensure_not_archived(session, &loaded.head)?;
+        }
         let attempts = values.decode(&attempts)?;
         let summary_counts = values.decode(&summary_counts)?.unwrap_or_default();
         let breaker = values.decode_guarded(breaker)?;

@@ -53,6 +53,8 @@ class LiveAnswer(TypedDict):
     """
     family: str
     """Key of the family."""
+    members: list[str]
+    """Ids of all conversations of the family, latest to join first."""
 
 
 class ArchiveAnswer(TypedDict):

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from .. import compaction, flows, paging
 from ..errors import LcmError
+from ..family import maintain_family
 from ..flows import Fields, Flow
 from ..results import (
     AdviseAnswer,
@@ -14,6 +15,7 @@ from ..results import (
     CompactionMode,
     CompactReport,
     Decision,
+    FamilyReport,
     JsonValue,
     MaintainReport,
     Message,
@@ -199,6 +201,41 @@ class Compacting(Opened):
         }
         work = self._work(conversation, budget, options, now, retries, timeout_ms)
         return compaction.maintain(work)
+
+    @Verb
+    def maintain_family(
+        self,
+        family: str,
+        budget: int,
+        *,
+        model: str | None = None,
+        requests_max: int = 1,
+        retries: int | None = None,
+        timeout_ms: int | None = None,
+        lease_ms: int = 120_000,
+        passes_max: int | None = None,
+        now: int | None = None,
+    ) -> Flow[FamilyReport]:
+        """Calls `maintain` for every conversation of a family, the latest to join first.
+
+        After a failure of a model the rest is left, in `unserved`. Another failure concerns one
+        conversation and is in its report; only `invalid-input` is raised. Of an archived
+        conversation only provisional summaries are made again.
+
+        ```python
+        lcm.family("chat", "orchard")
+        done = lcm.maintain_family("orchard", budget=8_000)
+        assert done["reports"][0]["conversation"] == "chat" and not done["unserved"]
+        ```
+        """
+        options = {
+            "model": model,
+            "requests_max": requests_max,
+            "lease_ms": lease_ms,
+            "passes_max": passes_max,
+        }
+        work = self._work("", budget, options, now, retries, timeout_ms)
+        return maintain_family(family, work)
 
     @Verb
     def resummarize(

@@ -86,9 +86,9 @@ class Keeping(Opened):
 
     @Verb
     def live(self, family: str) -> Flow[LiveAnswer]:
-        """Finds the conversation of a family that is not archived; of several, the last to join.
+        """Lists the `members` of a family, and finds the `conversation` that is not archived.
 
-        `conversation` of the answer is None when all are archived.
+        Of several the latest to join; None when all are archived.
 
         ```python
         lcm.family("chat", "orchard")
