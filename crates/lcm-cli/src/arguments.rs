@@ -94,7 +94,7 @@ pub(crate) enum Command {
     Reset(Reset),
     /// Start a new session: withdraw messages and shallow summaries from the context
     New(New),
-    /// Archive the conversation: reads continue, writes are refused
+    /// Archive the conversation: reads continue, new messages are refused
     Archive(Archive),
     /// Delete the conversation with everything that other conversations have of it
     Delete(Delete),

@@ -102,7 +102,8 @@ impl MaintainReport {
 pub struct FamilyReport {
     /// A report for each conversation that was served, in the order of service.
     pub reports: Vec<MemberReport>,
-    /// Ids of the conversations that were not served, because a model failed before.
+    /// Ids of the conversations that were not served to the end, because a model failed or the call
+    /// was stopped before.
     pub unserved: Vec<String>,
 }
 

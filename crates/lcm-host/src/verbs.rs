@@ -17,7 +17,8 @@ use crate::{
 
 impl Lcm {
     /// Stores the missing messages of a transcript of any length. The component reads every message
-    /// before it stores the first. `progress` receives the number of finished messages.
+    /// that it does not know by its text before it stores the first. `progress` receives the number
+    /// of finished messages.
     ///
     /// # Errors
     ///
@@ -98,14 +99,15 @@ impl Lcm {
     /// Calls [`Lcm::maintain`] for every conversation of a family, the latest to join first.
     /// `progress` receives the conversation with each summary.
     ///
-    /// After a failure of a model the rest is not served, because the model would fail there, too.
-    /// Another failure concerns one conversation and is in its report. Of an archived conversation
-    /// only provisional summaries are made again. Observed tokens of the options have no effect.
+    /// After a failure of a model the rest is not served, because the model would fail there, too;
+    /// nor is it after `cancel`. Another failure concerns one conversation and is in its report. Of
+    /// an archived conversation only provisional summaries are made again. Observed tokens of the
+    /// options have no effect.
     ///
     /// # Errors
     ///
     /// - `not-found`: the family has no conversation.
-    /// - `invalid-input`, `cancelled`: the call ends at the conversation where this occurs.
+    /// - `invalid-input`: the options; reports of conversations that were served are lost.
     pub fn maintain_family(
         &self,
         family: &str,
@@ -122,9 +124,11 @@ impl Lcm {
             let conversation = unserved.remove(0);
             let each = &mut |pass: &Pass| progress(&conversation, pass);
             let result = match self.maintain(&conversation, &options, cancel, each) {
-                Err(error) if [Code::Cancelled, Code::InvalidInput].contains(&error.code) => {
-                    return Err(error);
+                Err(error) if error.code == Code::Cancelled => {
+                    unserved.insert(0, conversation);
+                    break;
                 }
+                Err(error) if error.code == Code::InvalidInput => return Err(error),
                 result => result,
             };
             is_over = result.as_ref().is_ok_and(MaintainReport::is_model_failed);

@@ -398,8 +398,8 @@ fn scan_run(bytes: &[u8], from: usize) -> WordRun {
     }
 }
 
-/// Returns the width in bytes of the joiner at an offset: 3 for `://`, 2 for `::`, else 1. Without
-/// a letter or digit after the joiner, the width is 0.
+/// Returns the width in bytes of the joiner at an offset, where the caller found one: 3 for `://`,
+/// 2 for `::`, else 1. If no letter or digit follows the joiner, the width is 0.
 fn joiner_width(bytes: &[u8], at: usize) -> usize {
     let rest = bytes.get(at..).unwrap_or_default();
     let width = match rest {

@@ -85,7 +85,7 @@ export interface EvaluateOptions {
   now?: number;
   /** Token budget of a context. */
   budget: number;
-  /** Condition under which compaction acts. Default: `threshold`. */
+  /** When compaction acts, and how far it goes. Default: `threshold`. */
   mode?: CompactionMode;
   /**
    * Whether compaction acts below the threshold, despite an open breaker and during a pause.
@@ -109,7 +109,7 @@ export interface CompactOptions {
   now?: number;
   /** Token budget of a context. */
   budget: number;
-  /** Condition under which compaction acts. Default: `threshold`. */
+  /** When compaction acts, and how far it goes. Default: `threshold`. */
   mode?: CompactionMode;
   /**
    * Whether compaction acts below the threshold, despite an open breaker and during a pause.
@@ -220,7 +220,7 @@ export interface TurnOptions {
   now?: number;
   /** Token budget of a context. */
   budget: number;
-  /** Condition under which compaction acts. Default: `threshold`. */
+  /** When compaction acts, and how far it goes. Default: `threshold`. */
   mode?: CompactionMode;
   /**
    * Whether compaction acts below the threshold, despite an open breaker and during a pause.

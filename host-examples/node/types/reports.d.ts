@@ -79,7 +79,7 @@ export interface MaintainReport {
 export interface MemberReport {
   /** Id of the conversation. */
   conversation: string;
-  /** Deferred compaction; null: no compaction is deferred. */
+  /** Deferred compaction; null: no compaction is deferred, or the call failed. */
   debt: DeferredCompaction | null;
   /** Result of the compaction; null: it was not time to compact, or the call failed. */
   compacted: CompactReport | null;
@@ -87,7 +87,11 @@ export interface MemberReport {
   failure: ModelFailure | null;
 }
 
-/** The result of `maintain-family`. */
+/**
+ * The result of `maintain-family`. After a failure of a model, or if the call is stopped, the rest
+ * is left. Any other failure concerns one conversation and is in its report; only `invalid-input`
+ * fails the whole call.
+ */
 export interface FamilyReport {
   /** A report for each conversation that was served, in the order of service. */
   reports: MemberReport[];

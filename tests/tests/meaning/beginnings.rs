@@ -109,6 +109,25 @@ fn other_lists_are_compared_whole() {
     assert_eq!(other.expect_err("another dialect").code, ErrorCode::Conflict);
 }
 
+/// After an edit, what was set aside may come back with the rest, until so many messages follow the
+/// edit that no list reaches back to it.
+#[test]
+fn a_list_is_compared_until_five_messages_follow_an_edit() {
+    let list = chat_of(12);
+    let mut host = Host::new();
+    host.append(Dialect::OpenaiChat, &list[..6]);
+    let mut edited = list[..4].to_vec();
+    host.append(Dialect::OpenaiChat, &edited);
+    for following in 1..=6 {
+        edited.push(long_message("user", 100 + following));
+        host.append(Dialect::OpenaiChat, &edited);
+        let mut longer = edited.clone();
+        longer.push(long_message("user", 200));
+        assert_eq!(is_known(&host, &longer), following >= 5, "{following} messages follow");
+    }
+    assert_eq!(host.stored().len(), 12, "every message once");
+}
+
 /// A message with the id of a stored message is compared with it, wherever that message is.
 #[test]
 fn an_id_that_is_stored_is_compared() {

@@ -81,7 +81,7 @@ pub(crate) fn run(global: &Global, options: &Maintain) -> Result<End> {
     Ok(report.compacted.as_ref().map_or(End::Done, compact::end))
 }
 
-/// Serves a family. The command ends as the last conversation did that failed.
+/// Serves a family. The command ends with the first error, else with a failure of a model, if any.
 fn run_family(session: &Session<'_>, family: &str, options: &CompactOptions) -> Result<End> {
     let progress = Progress::open("maintain");
     let each = &mut |conversation: &str, pass: &Pass| {
@@ -122,7 +122,8 @@ fn run_family(session: &Session<'_>, family: &str, options: &CompactOptions) -> 
 /// Formats what was compacted, and which compaction is still deferred, for people.
 fn describe(report: &MaintainReport) -> String {
     let done = report.compacted.as_ref().map(compact::text).unwrap_or_default();
-    format!("{done}{}", describe_deferred(report.debt.as_ref()))
+    let failure = report.failure.as_ref().map(|error| format!("{error}\n")).unwrap_or_default();
+    format!("{done}{failure}{}", describe_deferred(report.debt.as_ref()))
 }
 
 /// Formats deferred compaction for people; `None`: no compaction is deferred.

@@ -45,13 +45,14 @@ struct DeleteRequest {
     dry_run: bool,
 }
 
-/// Deletes the next piece of a conversation and returns the counts of all pieces as JSON.
+/// Deletes the next piece of a conversation and returns the counts of all pieces so far as JSON.
 ///
 /// # Errors
 ///
 /// - `invalid-input`: an argument is unknown or malformed.
-/// - `not-found`: the conversation does not exist, unless `resume` is set.
-/// - `corrupt`: the head or the tombstone is damaged, or names another conversation.
+/// - `not-found`: the conversation does not exist. With `resume` that is no error: the deletion has
+///   ended.
+/// - `corrupt`: the head or the tombstone is damaged, or is that of another conversation.
 /// - `conflict`: another call committed first.
 /// - Errors of the store.
 pub(super) fn delete_piece(

@@ -168,8 +168,8 @@ impl CommandContext<'_, '_> {
         Ok(answer(Some(&conversation), &name, true))
     }
 
-    /// Opens the conversation that becomes the successor: `requested`, or the first usable one of
-    /// the next 1,000 numbered ids.
+    /// Opens the conversation that becomes the successor: `requested`, or the first conversation
+    /// without messages among the next 1,000 ids with a number behind `#`.
     fn open_successor(
         &mut self,
         requested: Option<String>,

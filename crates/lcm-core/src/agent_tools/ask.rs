@@ -81,7 +81,9 @@ pub(super) fn resume(
 ) -> Result<ToolOutcome> {
     let (continuation, target) =
         continuation.split_once(CONVERSATION_SEPARATOR).ok_or_else(|| {
-            Error::invalid_input("`continuation` must be the `continuation` of a tool call")
+            Error::invalid_input(
+                "`continuation` must be the one that a tool call returned, unchanged",
+            )
         })?;
     if scope == ToolScope::Conversation {
         ensure_within_family(session, call, target)?;

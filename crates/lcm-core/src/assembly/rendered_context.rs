@@ -140,7 +140,8 @@ impl RenderedContext {
         self.messages_json
     }
 
-    /// Writes cache marks on the messages at `breakpoints`, and removes all other cache marks.
+    /// Writes a cache mark on each message of the array whose index is in `breakpoints`, and
+    /// removes all other cache marks.
     ///
     /// Does nothing in a dialect other than `anthropic`, or if the final check removed messages.
     /// Hashes and tokens of the elements stay unchanged.

@@ -26,9 +26,9 @@ use super::{acceptance, extra::CompactionExtra, settlement::TaskSettlement, task
 /// # Errors
 ///
 /// `invalid-input`: `request_id` is not the token of a task, or wrong further options; `not-found`:
-/// no such conversation; `denied`: the conversation is archived; `conflict`: another call committed
-/// first; `limit-exceeded`: the context or the search index would have too many parts; errors of
-/// the store.
+/// no such conversation; `denied`: the conversation is archived, and the request is no remake;
+/// `conflict`: another call committed first; `limit-exceeded`: the context or the search index
+/// would have too many parts; errors of the store.
 pub(crate) fn apply(
     session: &mut StoreSession<'_>,
     call: Call<'_>,

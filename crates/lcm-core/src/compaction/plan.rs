@@ -151,10 +151,10 @@ pub(crate) fn decide_next(
     if skipped.is_some() || loaded.bytes.is_none() {
         return Ok((loaded, nothing_due()));
     }
+    // A sweep that made its last remake in an archive ends well: nothing is due any more.
     if given.is_none() {
         ensure_plannable(session, &loaded.head)?;
     }
-    let stored = loaded.head.context.tokens;
     let mut sweep = given.unwrap_or(SweepToken::start(&loaded.head, options.observed_tokens));
     let goal = derive_goal(&loaded.head, &policy, options, &sweep);
     let is_incremental = options.mode == CompactionMode::Incremental;
@@ -177,15 +177,15 @@ pub(crate) fn decide_next(
     }
     let mut passes_left = REQUESTS_MAX;
     if !sweep.is_remake {
-        sweep = match apply_limits(sweep, &goal, &policy, options, stored) {
+        sweep = match apply_limits(sweep, &goal, &policy, options, loaded.head.context.tokens) {
             Ok(sweep) => sweep,
             Err(end) => return Ok((loaded, PlanDecision::Ended(end))),
         };
         passes_left = policy.sweep_passes_max.saturating_sub(sweep.passes);
     }
     let count = options.requests_max.clamp(1, REQUESTS_MAX).min(passes_left);
-    let remakes_left = count_remakes_left(&scope, remakes_max, &sweep);
-    let mut search = TaskSearch::new(int::to_usize(count.into()), remakes_left, scope, clock);
+    let left = count_remakes_left(&scope, remakes_max, &sweep);
+    let mut search = TaskSearch::new(int::to_usize(count.into()), left, scope, clock);
     let input = PlannerInput { call, head: &loaded.head, policy, goal };
     let planner = Planner::open(session, input, search.count)?;
     if is_incremental && is_start && !planner.eligible_raw().is_due() {

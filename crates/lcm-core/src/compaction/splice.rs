@@ -26,8 +26,9 @@ use super::{
 };
 
 /// The sources of a task in the context. For a condensed summary: `items[from..to]`. For a leaf:
-/// messages of the runs in `items[from..to]`, which begins and ends with a run. For a remake,
-/// `items[from]` is the old summary, or a summary made from the old summary.
+/// the messages of the runs in `items[from..to]`, of which the first and the last item are runs;
+/// withdrawn messages may lie between. For a remake, `items[from]` is the old summary, or the
+/// summary above it that replaced it in the context.
 pub(crate) struct SourceSplice {
     /// Items of the context.
     pub(super) items: Vec<ContextItem>,

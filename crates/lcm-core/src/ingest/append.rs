@@ -54,8 +54,8 @@ use super::{
 /// `limit-exceeded`: too many or too large messages, with the number that fits, or a record that
 /// would be too large; `exists`: a refused likely replay, or another family; `denied`: the
 /// conversation is archived or is being deleted; `conflict`: the conversation is not at `revision`,
-/// `continues` is set and the list does not continue an accepted list, or another call committed
-/// first; `not-found`: nothing was uploaded under a name; errors of the store.
+/// `continues` is set and the whole list must be compared, or another call committed first;
+/// `not-found`: nothing was uploaded under a name; errors of the store.
 pub(crate) fn append(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -67,11 +67,10 @@ pub(crate) fn append(
     let given = system_messages::read_option(extra.system.as_ref(), call)?;
     let payload_tokens_min = |_| Some(call.config.large_payload_tokens_min);
     let parser = CandidateParser { call, dialect, payload_tokens_min: &payload_tokens_min };
-    // A list of one message is a message of its own, not the end of a list, and references to
-    // uploads are not the texts that a later list has.
-    let is_list = options.append_mode == AppendMode::Transcript && messages.len() > 1;
-    let is_known = is_list && messages.iter().all(|text| find_upload(text).is_none());
-    let listed = if is_known { messages } else { &[] };
+    // References to uploads are not the texts that a later list has.
+    let has_texts = options.append_mode == AppendMode::Transcript
+        && messages.iter().all(|text| find_upload(text).is_none());
+    let listed = if has_texts { messages } else { &[] };
     let texts = listed.iter().map(|text| hash_text(dialect, text)).collect();
     let texts = ListTexts::from_hashes(texts);
     let request = AppendRequest { parser, messages, options, extra: &extra, given: &given, texts };
@@ -80,7 +79,7 @@ pub(crate) fn append(
         stored => stored,
     };
     receipt.ok_or_else(|| {
-        Error::revision_conflict("`messages` must begin with an accepted list; call `reconcile`")
+        Error::revision_conflict("`messages` must be compared as a whole list; call `reconcile`")
     })
 }
 
@@ -92,7 +91,8 @@ struct AppendRequest<'a> {
     extra: &'a AppendExtra,
     /// The messages of the option `system`.
     given: &'a [AppendCandidate<'a>],
-    /// The texts of a list in mode `transcript`; else empty.
+    /// The hashes of the texts of a list in mode `transcript`; empty: the list has one message or
+    /// an upload, or the mode is `new`.
     texts: ListTexts,
 }
 
@@ -120,8 +120,12 @@ impl ReadBatch<'_> {
 
 impl<'a> AppendRequest<'a> {
     /// Stores the new messages. `may_skip`: a beginning of the list that is an accepted list is not
-    /// parsed. `None`: only a comparison of the whole list can decide, or the list must begin with
-    /// an accepted list and does not.
+    /// parsed.
+    ///
+    /// `None`: nothing was stored, and the whole list must be parsed. The list must begin with an
+    /// accepted list and does not ([`ListTexts::find_known`] has the cases); the rest cannot be
+    /// parsed, and the error of the whole list has the right index; an id of the rest is stored; or
+    /// the line ends with a message that the list does not have.
     fn store_messages(
         &self,
         session: &mut StoreSession<'_>,

@@ -47,13 +47,13 @@ pub(super) struct AppendExtra {
 }
 
 impl AppendExtra {
-    /// Returns whether new messages that equal stored messages are counted. In a list that was
-    /// compared whole they are new: in a call with `revision`, which carries out a plan of
-    /// `reconcile`, and in one with `continues`. `refuse_replay` still needs the
-    /// count.
+    /// Returns whether new messages that equal stored messages are counted. Where their place in
+    /// the list is proven, equal messages are said again: in a call with `revision`, which carries
+    /// out a plan of `reconcile`, and in one with `continues`, whose list begins with an accepted
+    /// list. `refuse_replay` still needs the count.
     pub(super) fn counts_replays(&self) -> bool {
-        let is_compared = self.revision.is_some() || self.must_continue;
-        !is_compared || self.refuse_replay
+        let is_placed = self.revision.is_some() || self.must_continue;
+        !is_placed || self.refuse_replay
     }
 }
 
@@ -79,7 +79,7 @@ pub(super) fn parse_extra_fields(json: Option<&str>) -> Result<JsonFields<'_>> {
 ///
 /// # Errors
 ///
-/// `invalid-input`: an unknown option, a wrong value, or `list` in mode `transcript`;
+/// `invalid-input`: an unknown option, a wrong value, or `list` or `continues` in the wrong mode;
 /// `limit-exceeded`: `list_offset` is over [`ENTRIES_MAX`], or `system` is too large.
 pub(super) fn parse_append_extra(options: &AppendOptions) -> Result<AppendExtra> {
     let mut fields = parse_extra_fields(options.extra_json.as_deref())?;
@@ -99,6 +99,9 @@ pub(super) fn parse_append_extra(options: &AppendOptions) -> Result<AppendExtra>
         system: SystemOption::take(&mut fields)?,
     };
     fields.finish(EXTRA_ARGUMENT)?;
+    if extra.must_continue && options.append_mode == AppendMode::New {
+        return Err(Error::invalid_input("`continues` requires the append mode `transcript`"));
+    }
     if extra.list_part.is_some() && options.append_mode == AppendMode::Transcript {
         return Err(Error::invalid_input(
             "`list` requires the append mode `new`; call `reconcile` for a long transcript",

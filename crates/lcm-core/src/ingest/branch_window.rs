@@ -27,7 +27,8 @@ pub(super) struct BranchWindow {
     pub(super) seq_last: u64,
     /// Seq of the message of the line that the branch follows; 0: none.
     pub(super) fork: u64,
-    /// Ascending ranges from the first set-aside message after `fork` to `seq_last`.
+    /// Ascending ranges of the set-aside messages that lead from `fork` to `seq_last`. Messages of
+    /// other branches are not among them.
     ranges: Vec<(u64, u64)>,
 }
 

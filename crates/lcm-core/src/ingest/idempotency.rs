@@ -4,9 +4,9 @@
 //! means stored or skipped. `append` and `reconcile` use this module.
 //!
 //! The head keeps the 8 newest keys, each with the number of messages consumed under the key. The
-//! key of a call outside a list is a hash of its messages, mode, time and revision. The calls of a
-//! list share one key, a hash of the list's name. `list_offset` tells their messages apart, so a
-//! list of any length takes one key.
+//! key of a call is a hash of its messages, mode, time and revision; a list in mode `transcript`
+//! enters by its texts. The calls of a *named list* (option `list`) share one key, a hash of the
+//! name. `list_offset` tells their messages apart, so a named list of any length takes one key.
 
 use alloc::{string::String, vec::Vec};
 
@@ -19,6 +19,7 @@ use lcm_text::{
 use super::{
     append_options::{AppendExtra, ListPart, parse_list_part},
     batch::AppendCandidate,
+    list_texts::UNKNOWN_TEXTS,
 };
 
 /// Returns how many messages of the list `name` earlier calls consumed; 0: no list is named, or
@@ -38,14 +39,14 @@ pub(super) fn count_consumed(head: &ConversationHead, name: Option<String>) -> R
 #[derive(Clone, Copy)]
 pub(super) struct IdempotencyKey {
     hash: [u8; 12],
-    /// Number of messages of the list before the messages of the call; 0 outside a list.
+    /// Number of messages of the named list before the messages of the call; 0 without a name.
     offset: u32,
 }
 
 impl IdempotencyKey {
     /// Computes the key of a call with these candidates. `texts`: running hash over the texts of a
-    /// list, of which the candidates may be an end; zeros: the call has no list. The pair has the
-    /// mode and the time of the call.
+    /// list in mode `transcript`, of which the candidates may be an end; [`UNKNOWN_TEXTS`]: the
+    /// messages enter one by one. The pair has the mode and the time of the call.
     pub(super) fn from_call(
         extra: &AppendExtra,
         candidates: &[AppendCandidate<'_>],
@@ -55,7 +56,7 @@ impl IdempotencyKey {
         match extra.list_part {
             Some(ListPart { hash, offset }) => Self { hash, offset },
             None => {
-                let hashes: Vec<[u8; 16]> = match texts == [0; 16] {
+                let hashes: Vec<[u8; 16]> = match texts == UNKNOWN_TEXTS {
                     true => candidates.iter().map(|candidate| candidate.hash).collect(),
                     false => Vec::from([texts]),
                 };

@@ -192,8 +192,8 @@ fn ensure_valid(
     let left = count(head.messages) - count(*fork);
     if *fork > head.messages || (*is_grown && left != 1) {
         return Err(Error::invalid_input(format_args!(
-            "`line.fork` must be at most {}, the number of messages; with `line.grown` one message \
-             of the line must follow; got {fork}",
+            "`line.fork` must be 0 or the seq of a stored message, at most {}; with `line.grown` \
+             exactly one message of the line must follow it; got {fork}",
             head.messages
         )));
     }

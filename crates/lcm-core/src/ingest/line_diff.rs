@@ -32,6 +32,7 @@ use super::{
     alignment::{self, AlignableEntry, INSIDE_ANCHORS_MIN, MatchedRun, NewestMessages},
     anchor_alignment,
     message_form::{self, MessageForm, compare_forms},
+    moved_entries::find_moved,
     range_alignment::ComparedRange,
     stored_line::StoredLine,
 };
@@ -75,7 +76,8 @@ pub(super) struct LineDiff {
     /// Seq up to which the caller of the accepted list had seen every message; 0: none.
     pub(super) seen_accepted: u64,
     /// Position of each entry; `None`: not found in the line, accepted, or `grown`. Ascending,
-    /// except in a rotated list. Two entries with one id may have one position.
+    /// except in a rotated list, and of entries that were moved. Two entries with one id may have
+    /// one position.
     pub(super) positions: Vec<Option<u64>>,
     /// Entries that are other forms of the messages at their positions.
     pub(super) other_forms: Vec<usize>,
@@ -211,6 +213,7 @@ impl LineComparison<'_, '_> {
             {
                 self.follow_branches(session, &mut diff, (index + 1, position))?;
             }
+            find_moved(self.line, self.entries, diff.accepted, &mut diff.positions);
             self.compare_tail(session, &mut diff)?;
             self.find_forms(session, &mut diff)?;
         }
@@ -438,7 +441,8 @@ impl LineComparison<'_, '_> {
             if start == 0 || position > self.line.count_messages() {
                 break;
             }
-            // The entry may begin a set-aside branch, unless the list goes on as the line does.
+            // A set-aside branch may begin with this entry. It is then compared only if the list
+            // and the line go on with the same message.
             let is_newest = position == self.line.count_messages();
             if self.line.has_branch(session, before, entry)?
                 && (is_newest || !self.goes_on_after(session, start, position)?)

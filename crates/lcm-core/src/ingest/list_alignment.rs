@@ -108,7 +108,7 @@ pub(super) fn align_list(
     withdrawals: &Withdrawals,
     list: &AlignmentRequest<'_>,
 ) -> Result<ListDecision> {
-    let line = StoredLine::new(MessageHistory::new(call, head), withdrawals);
+    let line = StoredLine::new(MessageHistory::new(call, head), withdrawals).with_marks(session)?;
     let has_no_message = !is_begun(head);
     let lead = list.count_lead(has_no_message);
     let leading = list.entries.get(..lead).unwrap_or(&[]);
@@ -187,8 +187,8 @@ fn find_beginning(
     }
 }
 
-/// Makes a longer form of the newest message a revision if the message is summarised, because a
-/// summary keeps the form that it was made of.
+/// If a summary covers the newest message, makes a longer form of this message a revision, which
+/// replaces nothing, because the summary keeps the form that it was made from.
 fn keep_summarised(
     session: &mut StoreSession<'_>,
     line: &StoredLine<'_>,

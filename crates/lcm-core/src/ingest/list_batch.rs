@@ -178,9 +178,11 @@ impl ListBatch<'_> {
         let total = skipped + self.candidates.len();
         let list_hashes = self.texts.add_texts(&decision.hashes, total, &count_through);
         let mut notices = decision.notices;
-        let is_end = decision.is_end && int::to_u64(skipped + entries.len()) < in_line;
+        // The decision compared the rest only. With the beginning, the list may be the whole line.
+        let compared = skipped + entries.len();
+        let is_end = decision.is_end && int::to_u64(compared) < in_line;
         let is_announced = decision.found_by == "alignment" || is_end;
-        if places.is_empty() && entries.len() > 1 && is_announced && decision.change.is_none() {
+        if places.is_empty() && compared > 1 && is_announced && decision.change.is_none() {
             notices.push(NOTHING_NEW.into());
         }
         let line = LineUpdate {

@@ -23,8 +23,8 @@ use lcm_text::{
 
 use super::alignment::SAID_AGAIN_MAX;
 
-/// The hash of an accepted list whose texts are unknown.
-const UNKNOWN_TEXTS: [u8; 16] = [0; 16];
+/// The hash of a list whose texts are unknown. No hash is zero but by chance of 1 in 2^128.
+pub(super) const UNKNOWN_TEXTS: [u8; 16] = [0; 16];
 
 /// The running hashes of a list: the one at index `i` is over the first `i + 1` texts. Empty: the
 /// texts are unknown.
@@ -62,9 +62,10 @@ impl ListHashes {
         self.hashes.as_flattened()
     }
 
-    /// Reads the bytes of the option `list_hash`; `None`: they are of another length.
+    /// Reads the bytes of the option `list_hash`; `None`: they are of another length. The list is
+    /// then not remembered, and the next list is compared as a whole.
     pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let (hashes, _) = bytes.as_chunks();
+        let (hashes, []) = bytes.as_chunks() else { return None };
         Some(Self { hashes: hashes.try_into().ok()?, has_system: false })
     }
 }
@@ -93,8 +94,12 @@ pub(super) fn hash_text(dialect: ReadDialect, text: &str) -> [u8; 16] {
 }
 
 impl ListTexts {
-    /// Computes the running hashes from the hashes of the texts.
+    /// Computes the running hashes from the hashes of the texts. A list of one message is a message
+    /// of its own and no beginning of a list, so its texts count as unknown.
     pub(super) fn from_hashes(mut hashes: Vec<[u8; 16]>) -> Self {
+        if hashes.len() == 1 {
+            hashes.clear();
+        }
         let mut running = [0; 16];
         for hash in &mut hashes {
             running = meaning::advance(&running, hash);
@@ -134,6 +139,7 @@ impl ListTexts {
         has_system: bool,
     ) -> Option<KnownBeginning> {
         // Set-aside messages that followed one of the newest messages may be the rest of the list.
+        // So lists are compared as a whole until SAID_AGAIN_MAX + 1 messages follow an edit.
         let steps = int::to_u64(SAID_AGAIN_MAX);
         let position = withdrawals.count_in_line(head.messages).saturating_sub(steps);
         let least = withdrawals.seq_at(position);
@@ -163,7 +169,7 @@ impl ListTexts {
 fn bind_texts(texts: [u8; 16], head: &ConversationHead, has_system: bool) -> [u8; 16] {
     let slot = head.system.map_or([0; 8], |slot| slot.id);
     let mut bound = texts;
-    // The slot has a hash already.
+    // The id of a version is a hash, so XOR binds it as well as another hash would.
     bound.iter_mut().zip(slot).for_each(|(byte, other)| *byte ^= other);
     if let Some(byte) = bound.last_mut() {
         *byte ^= u8::from(has_system);
@@ -183,6 +189,8 @@ pub(super) fn remember_list(head: &mut ConversationHead, hashes: &ListHashes, se
         false => UNKNOWN_TEXTS,
     };
     let (texts, texts_first) = (bind(texts), bind(texts_first));
+    // The host wrote this beginning in other texts than before, such as with a cache mark that
+    // moves each turn. The next list begins with the present texts.
     for list in &mut head.accepted_lists {
         if list.hash == said_first {
             list.texts = texts_first;

@@ -36,10 +36,10 @@ impl ComparedRange<'_> {
         self.entries.len().max(count) > RANGE_MAX
     }
 
-    /// Aligns the entries and returns the position of each; `None`: no message was found. The
-    /// common beginning and, if the ranges are enclosed, the common end are found at any length. Of
-    /// the rest, the first 1,000 entries and messages are compared, then as many after the last
-    /// pair, until no pair is found.
+    /// Aligns the entries and returns for each the position of its message; `None`: the entry has
+    /// no equal message. Equal entries at the beginning are found at any length; so are those at
+    /// the end, if an aligned message follows both ranges. The rest is compared in windows of 1,000
+    /// entries and messages: each begins after the last pair, and one without a pair is the last.
     ///
     /// # Errors
     ///

@@ -37,9 +37,9 @@ impl ReplayThresholds {
     }
 }
 
-/// Adds a warning if as many new messages of users as their threshold equal newest stored messages,
-/// and one if as many of the other messages as theirs do. A call that carries out a plan of
-/// `reconcile` is only counted with `refuse_replay`.
+/// Adds a warning if the number of new user messages that equal newest stored messages reaches the
+/// threshold for users, and likewise one for all other messages. A call whose new messages were
+/// compared before is checked only with `refuse_replay` ([`AppendExtra::counts_replays`]).
 ///
 /// # Errors
 ///

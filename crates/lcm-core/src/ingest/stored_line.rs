@@ -81,6 +81,33 @@ impl<'a> StoredLine<'a> {
         Self { history, withdrawals, length, marks }
     }
 
+    /// Reads more marks if the head has only few of the line, because most of the newest messages
+    /// were set aside. So a window is found in the line after a large undo, too.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the store; `corrupt`.
+    pub(super) fn with_marks(mut self, session: &mut StoreSession<'_>) -> Result<Self> {
+        let known = int::to_u64(self.marks.len());
+        let least = self.length.min(int::to_u64(PAGE_MESSAGES));
+        if known >= least || !self.is_comparable() {
+            return Ok(self);
+        }
+        let (mut position, end) = (self.length - least + 1, self.length - known + 1);
+        let mut marks = Vec::new();
+        while position < end {
+            let page = self.read_page_before(session, position, end)?;
+            if page.is_empty() {
+                return Ok(self);
+            }
+            position += int::to_u64(page.len());
+            marks.extend(page.iter().map(|message| message.mark));
+        }
+        marks.append(&mut self.marks);
+        self.marks = marks;
+        Ok(self)
+    }
+
     /// Returns the history of the conversation.
     pub(super) fn message_history(&self) -> &MessageHistory<'a> {
         &self.history
@@ -135,7 +162,8 @@ impl<'a> StoredLine<'a> {
         self.withdrawals.position_of(seq)
     }
 
-    /// Returns the position of the last message of the line up to and with a seq.
+    /// Counts the messages of the line up to and with a seq; the count is also the position of the
+    /// last of them.
     pub(super) fn count_through(&self, seq: u64) -> u64 {
         self.withdrawals.count_through(seq)
     }
@@ -249,8 +277,8 @@ impl<'a> StoredLine<'a> {
         Ok(false)
     }
 
-    /// Returns the marks of stored messages that are other forms of messages: the newest, from
-    /// their record; all, from their texts, if the record has marks of other rules.
+    /// Returns the marks of the stored messages that are other forms. The record has the marks of
+    /// the newest of them; if other rules made these marks, all marks are computed from the texts.
     ///
     /// # Errors
     ///

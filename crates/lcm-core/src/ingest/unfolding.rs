@@ -113,8 +113,8 @@ pub(super) fn unfold_items(
         let count = unfolded.gave_way.len() + divided.len();
         if count > UNFOLDED_MAX {
             return Err(Error::limit_exceeded(format_args!(
-                "at most {UNFOLDED_MAX} summaries can give way to one change of the line, got \
-                 {count}; change the list, or rewind, from a later message on"
+                "at most {UNFOLDED_MAX} summaries can give way to their sources in one call, got \
+                 {count}; change the list at a later message, or rewind to a later one"
             )));
         }
         unfold_round(session, history, &divided, &mut unfolded)?;

@@ -45,9 +45,9 @@ pub(crate) struct PackCompactionInput {
     nodes: Vec<(u64, DirectoryNode)>,
 }
 
-/// Lists the keys of the packs that [`read_compactable_packs`] reads, with the sizes of their
-/// values, so that a caller can prefetch them with other records. `until` is the last seq to
-/// compress.
+/// Lists the keys of the packs that [`read_compactable_packs`] reads and that a commit then joins
+/// into a compressed pack, with the sizes of their values, so that a caller can prefetch them with
+/// other records. `until` is the last seq that may be compressed.
 ///
 /// # Errors
 ///

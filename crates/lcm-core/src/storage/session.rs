@@ -246,7 +246,7 @@ pub(crate) struct PolicyRequest<'a> {
     pub(crate) model: Option<&'a str>,
     /// Budget of the call, in tokens as the provider counts them.
     pub(crate) budget: u32,
-    /// The same budget in estimated tokens; equal to `budget` without calibration.
+    /// `budget`, converted to estimated tokens; equal to `budget` without calibration.
     pub(crate) estimated_budget: u32,
 }
 

@@ -68,8 +68,9 @@ pub struct CompactionExtra {
     /// absent: they are estimated tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Of `apply`: whether the answer stands in for a model that failed; its summary is
-    /// provisional, and it makes no provisional summary again. Default: `false`.
+    /// Of `apply`: whether the answer is of a substitute for a model that failed. Its summary is
+    /// provisional. If the request is to make a provisional summary again, the answer is not used.
+    /// Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stand_in: Option<bool>,
     /// Of `plan` and `run`: whether provisional summaries are made again and nothing else is

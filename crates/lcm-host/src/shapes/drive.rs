@@ -128,7 +128,7 @@ pub struct CompactTask {
     pub conversation: String,
     /// Token budget of a context.
     pub budget: u32,
-    /// Condition under which compaction acts. Default: `threshold`.
+    /// When compaction acts, and how far it goes. Default: `threshold`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<CompactionMode>,
     /// Whether compaction acts below the threshold, despite an open breaker and during a pause.
@@ -182,7 +182,7 @@ pub struct MaintainTask {
     pub conversation: String,
     /// Token budget of a context.
     pub budget: u32,
-    /// Condition under which compaction acts. Default: `threshold`.
+    /// When compaction acts, and how far it goes. Default: `threshold`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<CompactionMode>,
     /// Whether compaction acts below the threshold, despite an open breaker and during a pause.
@@ -231,7 +231,7 @@ pub struct TurnTask {
     pub conversation: String,
     /// Token budget of a context.
     pub budget: u32,
-    /// Condition under which compaction acts. Default: `threshold`.
+    /// When compaction acts, and how far it goes. Default: `threshold`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<CompactionMode>,
     /// Whether compaction acts below the threshold, despite an open breaker and during a pause.
@@ -389,7 +389,7 @@ pub struct CallInstruction {
     /// Summary that the last call made; absent: the call made no summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pass: Option<CompactionPass>,
-    /// Warnings of the last call, each one line; the host reports equal lines once.
+    /// Warnings of the last call, each one line. The host must report each text only once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
     /// Events that the last call or its outcome led to, in their order; absent: none.
@@ -438,7 +438,7 @@ pub struct StageInstruction {
     /// Summary that the last call made; absent: the call made no summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pass: Option<CompactionPass>,
-    /// Warnings of the last call, each one line; the host reports equal lines once.
+    /// Warnings of the last call, each one line. The host must report each text only once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
     /// Events that the last call or its outcome led to, in their order; absent: none.
@@ -469,7 +469,7 @@ pub struct CompleteInstruction {
     /// Summary that the last call made; absent: the call made no summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pass: Option<CompactionPass>,
-    /// Warnings of the last call, each one line; the host reports equal lines once.
+    /// Warnings of the last call, each one line. The host must report each text only once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
     /// Events that the last call or its outcome led to, in their order; absent: none.
@@ -498,7 +498,7 @@ pub struct DoneInstruction {
     /// Summary that the last call made; absent: the call made no summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pass: Option<CompactionPass>,
-    /// Warnings of the last call, each one line; the host reports equal lines once.
+    /// Warnings of the last call, each one line. The host must report each text only once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
     /// Events that the last call or its outcome led to, in their order; absent: none.
@@ -527,7 +527,7 @@ pub struct FailInstruction {
     /// Summary that the last call made; absent: the call made no summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pass: Option<CompactionPass>,
-    /// Warnings of the last call, each one line; the host reports equal lines once.
+    /// Warnings of the last call, each one line. The host must report each text only once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
     /// Events that the last call or its outcome led to, in their order; absent: none.

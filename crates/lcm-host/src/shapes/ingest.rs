@@ -89,7 +89,8 @@ pub struct MessageIdentity {
     pub said: String,
     /// Hash of the text in its dialect, 32 hex digits.
     pub text: String,
-    /// Bytes of the text, if the message says one text only; null: something else.
+    /// Bytes of the text, if the content of the message is exactly one text; null: it has other or
+    /// several parts.
     #[serde(deserialize_with = "Option::deserialize")]
     pub text_bytes: Option<u32>,
     /// Whether equal content is evidence that two messages are the same message.
@@ -127,7 +128,8 @@ pub struct TranscriptEntry {
     /// The `text` that `identify` returned; absent: the texts of the list are unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// Bytes of the text, if the message says one text only; null: something else. Default: `null`.
+    /// Bytes of the text, if the content of the message is exactly one text; null: it has other or
+    /// several parts. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text_bytes: Option<u32>,
     /// Whether equal content is evidence that two messages are the same message. Default: `false`.
@@ -324,8 +326,8 @@ pub struct PlannedLine {
     /// the line is another; 0: none; absent: the list goes on with the line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<u64>,
-    /// Whether a list begins with the messages of the call, because it shares none with the line.
-    /// Default: `false`.
+    /// Whether the messages of the call begin a list of the host that shares no message with the
+    /// line. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<bool>,
     /// Whether the messages of the call are other forms of stored messages. Default: `false`.
@@ -340,8 +342,8 @@ pub struct PlannedLine {
     /// Number of messages that the call must take so that the whole list is stored. Default: 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
-    /// Seq up to which the caller has seen every message before the plan; null: with this list it
-    /// has seen all. Default: `null`.
+    /// Seq up to which the caller had seen every message before the plan; null: once this list is
+    /// stored, the caller has seen all. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seq_seen: Option<u64>,
 }

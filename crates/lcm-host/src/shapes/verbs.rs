@@ -55,7 +55,8 @@ pub struct LiveAnswer {
     pub members: Vec<String>,
 }
 
-/// Arguments of `archive`: ends all writing to the conversation.
+/// Arguments of `archive`: ends all writing to the conversation, except remakes of provisional
+/// summaries.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ArchiveArguments {
     /// Reason for which the conversation is archived.

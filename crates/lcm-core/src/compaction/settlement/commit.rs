@@ -248,7 +248,7 @@ impl TaskSettlement<'_> {
             Some(completion) if completion.model == OFFLINE_MODEL => {
                 self.call.config.summary_model.is_some()
             }
-            // A remake that is cut off again is final.
+            // A summary that was cut off is provisional; a remake that is cut off, too, is final.
             Some(completion) => {
                 level == StoredLevel::Fallback
                     || (completion.finish == Finish::Length && self.task.replaced_id().is_none())

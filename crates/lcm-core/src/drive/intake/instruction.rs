@@ -51,7 +51,7 @@ impl IntakeProgress {
         let mut asked = JsonWriter::new_object();
         asked.add_text("append_mode", if task.is_new { "new" } else { "transcript" });
         asked.add_number("confirmed", self.confirmed);
-        if task.repeat && task.is_list {
+        if task.repeat && task.is_append {
             asked.add_text("list", &self.name);
         }
         asked.add_flag("refuse_replay", task.refuse_replay);
@@ -71,7 +71,7 @@ impl IntakeProgress {
         let is_part = count > 0
             && match self.route {
                 IntakeRoute::List => true,
-                IntakeRoute::Aligned => task.is_list,
+                IntakeRoute::Aligned => task.is_append,
                 IntakeRoute::Whole | IntakeRoute::Continued => false,
             };
         let mut extra = JsonWriter::new_object();

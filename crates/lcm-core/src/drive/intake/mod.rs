@@ -4,11 +4,14 @@
 //! [`IntakeProgress::next_instruction`] makes the next instruction. [`crate::drive`] uses this
 //! module.
 //!
-//! Messages of `append` that fit one call are one append. So is a longer list that begins with an
-//! accepted list, which the engine recognises by its texts. More messages of `append` in mode
-//! `new` without `refuse_replay` are a list of appends. Other messages are identified and
-//! reconciled; only the missing messages are appended, at the revision of the plan.
-//! An append of unknown outcome is repeated unchanged, and the engine recognises the repetition.
+//! Messages of `append` that fit one call are one append. A longer list, and every list of
+//! `ingest`, is first tried as one append that continues an accepted list, which the engine
+//! recognises by its texts; if it does not, that call stores nothing and costs its hashes. Not
+//! tried are mode `new`, `refuse_replay`, uploads and longer lists than one such append takes. More
+//! messages of `append` in mode `new` without `refuse_replay` are a list of appends. Other messages
+//! are identified and reconciled; only the missing messages are appended, at the revision of the
+//! plan. An append of unknown outcome is repeated unchanged, and the engine recognises the
+//! repetition.
 
 mod instruction;
 mod task;
@@ -152,7 +155,7 @@ impl IntakeProgress {
             failure: CallFailure::default(),
             blanks: 0,
         };
-        if task.is_list && task.is_whole() {
+        if task.is_append && task.is_whole() {
             this.prepare_append(task);
         } else if task.may_continue() {
             this.route = IntakeRoute::Continued;
@@ -164,8 +167,8 @@ impl IntakeProgress {
 
     /// Starts over with the first message: identifies all messages before more are stored.
     fn identify(&mut self, task: &IntakeTask) {
-        let is_list = task.is_new && task.is_list && !task.refuse_replay;
-        self.route = if is_list { IntakeRoute::List } else { IntakeRoute::Aligned };
+        let is_named_list = task.is_new && task.is_append && !task.refuse_replay;
+        self.route = if is_named_list { IntakeRoute::List } else { IntakeRoute::Aligned };
         self.ranges = task.list_all_ranges();
         let kind: &[u8] = if task.is_new { b"new" } else { b"transcript" };
         self.name = name(&[kind, &self.now.to_be_bytes()]);

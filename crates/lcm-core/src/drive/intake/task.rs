@@ -25,7 +25,7 @@ pub(in crate::drive) struct IntakeTask {
     pub(super) is_new: bool,
     /// Whether the task is `append`, not `ingest`. Several appends of an `append` are parts of a
     /// named list, so that a later task may repeat them.
-    pub(super) is_list: bool,
+    pub(super) is_append: bool,
     /// Whether this task repeats an earlier task.
     pub(super) repeat: bool,
     pub(super) refuse_replay: bool,
@@ -46,7 +46,7 @@ impl IntakeTask {
             bytes: fields.take_u64("bytes"),
             bytes_longest: fields.take_u64("bytes_longest"),
             is_new: fields.take_optional_choice("append_mode", &["transcript", "new"]) == Some(1),
-            is_list: is_append,
+            is_append,
             repeat: fields.take_flag("repeat"),
             refuse_replay: fields.take_flag("refuse_replay"),
             seq_seen: fields.take_optional_u64("seq_seen"),
@@ -69,8 +69,9 @@ impl IntakeTask {
 
     /// Returns whether one append may take all messages, if they begin with an accepted list.
     pub(super) fn may_continue(&self) -> bool {
-        let is_list = !self.refuse_replay && !self.is_new && !self.has_uploads() && self.count > 1;
-        is_list && self.count <= CONTINUED_MESSAGES_MAX && self.bytes <= CONTINUED_BYTES_MAX
+        // A list of one message is a message of its own (`crate::ingest::list_texts`).
+        let can = !self.refuse_replay && !self.is_new && !self.has_uploads() && self.count > 1;
+        can && self.count <= CONTINUED_MESSAGES_MAX && self.bytes <= CONTINUED_BYTES_MAX
     }
 
     pub(super) fn has_uploads(&self) -> bool {

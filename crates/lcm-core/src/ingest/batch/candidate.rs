@@ -209,7 +209,7 @@ pub(in crate::ingest) fn read_candidates<'a>(
             }
             return Err(Error::limit_exceeded(format_args!(
                 "`messages` must have at most {IDENTITY_PUTS_MAX} ids in one call; append the \
-                 first {index} of {} messages in one call",
+                 first {index} of {} messages, then the others",
                 list.len()
             )));
         }

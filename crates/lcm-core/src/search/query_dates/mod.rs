@@ -84,8 +84,9 @@ impl QueryDate {
             }
             Self::Days(from, to) if (from..=to).contains(&day) => ONE,
             Self::Days(from, to) => {
-                // A message about a day or week comes up to two weeks later, and less often up to a
-                // week earlier. A message about a month comes up to ten days later.
+                // People also write of a day or week after it, and less often before it: the score
+                // falls from 0.6 to 0 within two weeks, and is 0.3 in the week before. After a
+                // month it is 0.5 for ten days.
                 let (first, last) = if to - from < 7 { (ONE * 6 / 10, 14) } else { (ONE / 2, 10) };
                 match day.checked_sub(to) {
                     Some(behind) if behind <= last && last == 14 => first * (15 - behind) / 15,

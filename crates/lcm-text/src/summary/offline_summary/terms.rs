@@ -28,7 +28,7 @@ pub(super) struct SourceTerm<'a> {
     pub(super) units: u32,
     /// Whether the term also occurs in lower case; a capitalised occurrence is then no name.
     occurs_as_word: bool,
-    /// Unit of the last occurrence; `u32::MAX`: no occurrence yet.
+    /// Index of the message, or the excerpt, that `units` counted last; `u32::MAX`: none yet.
     last_unit: u32,
     /// Excerpt of the last occurrence; `u32::MAX`: no occurrence yet.
     last_piece: u32,

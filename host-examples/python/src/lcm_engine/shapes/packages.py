@@ -90,7 +90,7 @@ class EvaluateOptions(TypedDict):
     budget: int
     """Token budget of a context."""
     mode: NotRequired[CompactionMode]
-    """Condition under which compaction acts. Default: `threshold`."""
+    """When compaction acts, and how far it goes. Default: `threshold`."""
     force: NotRequired[bool]
     """Whether compaction acts below the threshold, despite an open breaker and during a
     pause. Default: `false`.
@@ -113,7 +113,7 @@ class CompactOptions(TypedDict):
     budget: int
     """Token budget of a context."""
     mode: NotRequired[CompactionMode]
-    """Condition under which compaction acts. Default: `threshold`."""
+    """When compaction acts, and how far it goes. Default: `threshold`."""
     force: NotRequired[bool]
     """Whether compaction acts below the threshold, despite an open breaker and during a
     pause. Default: `false`.
@@ -212,7 +212,7 @@ class TurnOptions(TypedDict):
     budget: int
     """Token budget of a context."""
     mode: NotRequired[CompactionMode]
-    """Condition under which compaction acts. Default: `threshold`."""
+    """When compaction acts, and how far it goes. Default: `threshold`."""
     force: NotRequired[bool]
     """Whether compaction acts below the threshold, despite an open breaker and during a
     pause. Default: `false`.

@@ -76,7 +76,7 @@ class MemberReport(TypedDict):
     conversation: str
     """Id of the conversation."""
     debt: DeferredCompaction | None
-    """Deferred compaction; None: no compaction is deferred."""
+    """Deferred compaction; None: no compaction is deferred, or the call failed."""
     compacted: CompactReport | None
     """Result of the compaction; None: it was not time to compact, or the call failed."""
     failure: ModelFailure | None
@@ -84,7 +84,10 @@ class MemberReport(TypedDict):
 
 
 class FamilyReport(TypedDict):
-    """The result of `maintain-family`."""
+    """The result of `maintain-family`. After a failure of a model, or if the call is
+    stopped, the rest is left. Any other failure concerns one conversation and is in
+    its report; only `invalid-input` fails the whole call.
+    """
 
     reports: list[MemberReport]
     """A report for each conversation that was served, in the order of service."""
