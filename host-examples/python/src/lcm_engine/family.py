@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from . import compaction, paging, results
 from .errors import LcmError
-from .flows import Flow, read_failure
+from .flows import Flow
 
 
 def maintain_family(family: str, work: compaction.Work) -> Flow[results.FamilyReport]:
@@ -25,11 +25,12 @@ def maintain_family(family: str, work: compaction.Work) -> Flow[results.FamilyRe
     for conversation in members:
         try:
             asking = work.asking.about(conversation)
-            report = yield from compaction.maintain(replace(work, conversation=conversation, asking=asking))
+            one = replace(work, conversation=conversation, asking=asking)
+            report = yield from compaction.maintain(one)
         except LcmError as error:
             if error.code == "invalid-input":
                 raise
-            failure = read_failure({"code": error.code, "message": error.message})
+            failure = results.ModelFailure(code=error.code, message=error.message)
             report = results.MaintainReport(debt=None, compacted=None, failure=failure)
             is_over = False
         else:
