@@ -16,29 +16,6 @@ fn ensure_once(host: &mut Host, what: &str) {
     host.ensure_sound();
 }
 
-/// A host inserts a message into its window. The engine stores it behind the newest message, and
-/// recognises it at its place in every later window.
-#[test]
-fn a_message_inserted_into_a_window_is_stored_once() {
-    for has_seen in [true, false] {
-        let chat = chat_of(6);
-        let mut host = Host::new();
-        host.append(Dialect::OpenaiChat, &chat);
-        let mut window = chat[1..].to_vec();
-        window.insert(2, long_message("user", 99));
-        for turn in 0..5 {
-            let seen = has_seen.then_some(host.seen);
-            host.seen = host.append_seen(Dialect::OpenaiChat, &window, seen).seq_seen;
-            window.push(long_message(if turn % 2 == 0 { "assistant" } else { "user" }, 200 + turn));
-            if turn == 3 {
-                window.remove(0);
-            }
-        }
-        assert_eq!(host.stored().len(), 11, "seen {has_seen}: {:?}", host.warnings);
-        ensure_once(&mut host, "a window with an inserted message");
-    }
-}
-
 /// The head has the marks of the newest 104 messages. After so many were set aside, those of the
 /// line are read.
 #[test]

@@ -32,7 +32,6 @@ use super::{
     alignment::{self, AlignableEntry, INSIDE_ANCHORS_MIN, MatchedRun, NewestMessages},
     anchor_alignment,
     message_form::{self, MessageForm, compare_forms},
-    moved_entries::find_moved,
     range_alignment::ComparedRange,
     stored_line::StoredLine,
 };
@@ -76,8 +75,7 @@ pub(super) struct LineDiff {
     /// Seq up to which the caller of the accepted list had seen every message; 0: none.
     pub(super) seen_accepted: u64,
     /// Position of each entry; `None`: not found in the line, accepted, or `grown`. Ascending,
-    /// except in a rotated list, and of entries that were moved. Two entries with one id may have
-    /// one position.
+    /// except in a rotated list. Two entries with one id may have one position.
     pub(super) positions: Vec<Option<u64>>,
     /// Entries that are other forms of the messages at their positions.
     pub(super) other_forms: Vec<usize>,
@@ -213,7 +211,6 @@ impl LineComparison<'_, '_> {
             {
                 self.follow_branches(session, &mut diff, (index + 1, position))?;
             }
-            find_moved(self.line, self.entries, diff.accepted, &mut diff.positions);
             self.compare_tail(session, &mut diff)?;
             self.find_forms(session, &mut diff)?;
         }
