@@ -14,17 +14,17 @@ import { LcmError } from "./errors.js";
 export async function maintainFamily(members, signal, maintainOne) {
   const reports = [];
   let isOver = false;
-  const take = (report) => {
+  const noteFailure = (report) => {
     isOver = Boolean(report.failure ?? report.compacted?.failure);
     return report;
   };
-  const refuse = (error) => {
+  const reportError = (error) => {
     if (!(error instanceof LcmError) || error.code === "invalid-input") throw error;
     return { debt: null, compacted: null, failure: failureOf(error) };
   };
   for (const conversation of members) {
     if (isOver || signal?.aborted) break;
-    reports.push({ conversation, ...(await maintainOne(conversation).then(take, refuse)) });
+    reports.push({ conversation, ...(await maintainOne(conversation).then(noteFailure, reportError)) });
   }
   return { reports, unserved: members.slice(reports.length) };
 }

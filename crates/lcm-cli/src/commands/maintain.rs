@@ -35,16 +35,16 @@ struct FamilyOutput<'a> {
 }
 
 impl<'a> Output<'a> {
-    fn of(conversation: &'a str, report: &'a MaintainReport) -> Self {
+    fn from_report(conversation: &'a str, report: &'a MaintainReport) -> Self {
         let debt = report.debt.as_ref();
         let compacted = report.compacted.as_ref().map(compact::Output::of);
         let failure = report.failure.as_ref().map(ToString::to_string);
         Self { conversation, debt, compacted, failure }
     }
 
-    fn of_member(MemberReport { conversation, result }: &'a MemberReport) -> Self {
+    fn from_member(MemberReport { conversation, result }: &'a MemberReport) -> Self {
         match result {
-            Ok(report) => Self::of(conversation, report),
+            Ok(report) => Self::from_report(conversation, report),
             Err(error) => {
                 let failure = Some(error.to_string());
                 Self { conversation, debt: None, compacted: None, failure }
@@ -74,14 +74,15 @@ pub(crate) fn run(global: &Global, options: &Maintain) -> Result<End> {
         return Err(error);
     }
     if session.json {
-        output::json(&Output::of(session.conversation, &report))?;
+        output::json(&Output::from_report(session.conversation, &report))?;
     } else {
         output::text(&describe(&report))?;
     }
     Ok(report.compacted.as_ref().map_or(End::Done, compact::end))
 }
 
-/// Serves a family. The command ends with the first error, else with a failure of a model, if any.
+/// Serves a family. All reports are printed, also if the command then ends with the first error of
+/// a conversation, or with a failure of a model. A stopped command prints none.
 fn run_family(session: &Session<'_>, family: &str, options: &CompactOptions) -> Result<End> {
     let progress = Progress::open("maintain");
     let each = &mut |conversation: &str, pass: &Pass| {
@@ -89,9 +90,10 @@ fn run_family(session: &Session<'_>, family: &str, options: &CompactOptions) -> 
     };
     let done = session.lcm.maintain_family(family, options, &session.cancel, each)?;
     drop(progress);
+    session.cancel.check()?;
     let FamilyReport { reports, unserved } = &done;
     if session.json {
-        let reports = reports.iter().map(Output::of_member).collect();
+        let reports = reports.iter().map(Output::from_member).collect();
         output::json(&FamilyOutput { reports, unserved })?;
     } else {
         let mut text = String::new();
@@ -102,7 +104,7 @@ fn run_family(session: &Session<'_>, family: &str, options: &CompactOptions) -> 
         if !unserved.is_empty() {
             let left = u64::try_from(unserved.len()).unwrap_or(u64::MAX);
             let unserved = count(left, "conversation");
-            text.push_str(&format!("{unserved} not served, because the model failed\n"));
+            text.push_str(&format!("{unserved} not served, because a model failed\n"));
         }
         output::text(&text)?;
     }

@@ -78,15 +78,13 @@ fn the_next_model_of_the_chain_is_asked() {
     assert_eq!(report["passes"][0]["level"], "fallback");
 }
 
-#[test]
-fn an_interrupt_stops_the_work_with_130() {
-    let place = Place::with_demo();
-    let before = place.logical_digest();
-    // The program tells that the model runs, so that the interrupt comes while it thinks.
+/// Runs a command with a model that does not answer, and interrupts it while the model thinks.
+fn interrupt(place: &Place, arguments: &[&str]) -> Ran {
+    // The program tells that the model runs.
     let running = place.folder.join("running");
     let body = format!("echo > {0}; sleep 3600", running.display());
-    let model = model(&place, "model.sh", &body);
-    let mut command = place.command(&["compact", "--budget", "8000", "--llm", &model]);
+    let model = model(place, "model.sh", &body);
+    let mut command = place.command(&[arguments, &["--llm", &model]].concat());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().unwrap();
     while !running.exists() {
@@ -95,10 +93,25 @@ fn an_interrupt_stops_the_work_with_130() {
     let pid = child.id().to_string();
     let killed = std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap();
     assert!(killed.success());
-    let ran = Ran::of(child.wait_with_output().unwrap());
-    ran.failed(130, "cancelled", "stopped");
+    Ran::of(child.wait_with_output().unwrap())
+}
+
+#[test]
+fn an_interrupt_stops_the_work_with_130() {
+    let place = Place::with_demo();
+    let before = place.logical_digest();
+    interrupt(&place, &["compact", "--budget", "8000"]).failed(130, "cancelled", "stopped");
     assert_eq!(place.logical_digest(), before);
     // The request was given back: the next compaction asks for it at once.
     let report = place.json(&["compact", "--budget", "8000"]);
     assert_eq!(report["status"], "done", "{report}");
+}
+
+#[test]
+fn an_interrupt_stops_the_work_for_a_family() {
+    let place = Place::with_demo();
+    place.run(&["family", "demo"]).ok();
+    let asked = ["maintain", "--family", "demo", "--budget", "8000"];
+    interrupt(&place, &asked).failed(130, "cancelled", "stopped");
+    assert_eq!(place.json(&asked)["reports"][0]["compacted"]["status"], "done");
 }

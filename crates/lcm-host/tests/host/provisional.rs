@@ -166,12 +166,12 @@ fn a_family_is_served_until_nothing_is_owed_its_archived_conversations_included(
     assert_eq!(owed(), [true; 4]);
     let done = serve("garden", BUDGETS[1]).unwrap();
     assert_eq!(done.unserved, ["b", "a"]);
-    assert_eq!(served(&done), members[..2]);
+    assert_eq!(list_served(&done), members[..2]);
 
     is_down.store(false, Ordering::Relaxed);
     let is_done = (0..10).any(|_| {
         let done = serve("garden", BUDGETS[1]).unwrap();
-        assert_eq!((served(&done), done.unserved.len()), (members.to_vec(), 0));
+        assert_eq!((list_served(&done), done.unserved.len()), (members.to_vec(), 0));
         done.reports.iter().all(|one| one.result.as_ref().unwrap().debt.is_none())
     });
     assert!(is_done, "`maintain_family` still owes");
@@ -182,12 +182,15 @@ fn a_family_is_served_until_nothing_is_owed_its_archived_conversations_included(
     stopped.cancel();
     let options = CompactOptions::new(BUDGETS[1], Clock::Fixed(now));
     let stopped = lcm.maintain_family("garden", &options, &stopped, &mut |_, _| ()).unwrap();
-    assert_eq!((served(&stopped), &stopped.unserved[..]), (vec![], &members.map(String::from)[..]));
+    assert_eq!(
+        (list_served(&stopped), &stopped.unserved[..]),
+        (vec![], &members.map(String::from)[..])
+    );
     assert!(["a", "b", "c"].iter().all(|id| passes.iter().any(|served| served == id)));
 }
 
 /// The ids of the conversations that were served.
-fn served(report: &FamilyReport) -> Vec<&str> {
+fn list_served(report: &FamilyReport) -> Vec<&str> {
     report.reports.iter().map(|one| one.conversation.as_str()).collect()
 }
 

@@ -70,8 +70,8 @@ impl IntakeTask {
     /// Returns whether one append may take all messages, if they begin with an accepted list.
     pub(super) fn may_continue(&self) -> bool {
         // A list of one message is a message of its own (`crate::ingest::list_texts`).
-        let can = !self.refuse_replay && !self.is_new && !self.has_uploads() && self.count > 1;
-        can && self.count <= CONTINUED_MESSAGES_MAX && self.bytes <= CONTINUED_BYTES_MAX
+        let is_list = !self.refuse_replay && !self.is_new && !self.has_uploads() && self.count > 1;
+        is_list && self.count <= CONTINUED_MESSAGES_MAX && self.bytes <= CONTINUED_BYTES_MAX
     }
 
     pub(super) fn has_uploads(&self) -> bool {
