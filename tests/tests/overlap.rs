@@ -258,8 +258,10 @@ fn run(seed: u64, figures: &mut Figures) -> Result<(), String> {
             return Err(format!("{what}: refused"));
         };
         all_there(&file, &conversation.counts(), ids).map_err(|why| format!("{what}: {why}"))?;
-        // An edit at or near the end begins a branch, so the messages after it are new.
+        // An edit at or near the end begins a branch, so the messages after it are new. A list of
+        // one message is new.
         let is_exact = match edit {
+            _ if file.len() == 1 => false,
             Edit::Append | Edit::Delete | Edit::Cut => true,
             Edit::Insert | Edit::Replace | Edit::Repeat => ids != Ids::None,
         };

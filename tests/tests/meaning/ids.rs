@@ -341,3 +341,31 @@ fn a_branch_is_found_behind_its_short_beginning() {
         host.ensure_sound();
     }
 }
+
+/// The users' messages have ids. A long answer is left out and said again at another place, with an
+/// answer behind it that the line has later, too: no message counts for two of the list.
+#[test]
+fn an_answer_said_again_beside_a_moved_one_is_stored() {
+    for by_plan in [false, true] {
+        let mut host = Host::new();
+        let answer = |text: &str| json!({"role": "assistant", "content": text});
+        let (moved, again) = (
+            answer("an answer that is said at another place"),
+            answer("a long answer that is said again, word for word"),
+        );
+        let turn = |number: usize| {
+            [with_id(&format!("u{number}"), 2 * number), long_message("assistant", number)]
+        };
+        let mut list: Vec<Value> = (0..12).flat_map(turn).collect();
+        (list[13], list[19]) = (moved.clone(), again.clone());
+        hand_over(&mut host, &list, by_plan);
+        list.insert(10, with_id("n0", 100));
+        assert_eq!(hand_over(&mut host, &list, by_plan), 1, "{:?}", host.warnings);
+        list.remove(14);
+        list.splice(4..4, [moved, with_id("n1", 102), again.clone(), with_id("n2", 104)]);
+        assert_eq!(hand_over(&mut host, &list, by_plan), 3, "{:?}", host.warnings);
+        let stored = host.stored();
+        assert_eq!(stored.iter().filter(|message| **message == again).count(), 2);
+        host.ensure_sound();
+    }
+}

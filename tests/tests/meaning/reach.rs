@@ -16,6 +16,29 @@ fn ensure_once(host: &mut Host, what: &str) {
     host.ensure_sound();
 }
 
+/// A host inserts a message into its window. The engine stores it behind the newest message, and
+/// recognises it at its place in every later window.
+#[test]
+fn a_message_inserted_into_a_window_is_stored_once() {
+    for has_seen in [true, false] {
+        let chat = chat_of(6);
+        let mut host = Host::new();
+        host.append(Dialect::OpenaiChat, &chat);
+        let mut window = chat[1..].to_vec();
+        window.insert(2, long_message("user", 99));
+        for turn in 0..5 {
+            let seen = has_seen.then_some(host.seen);
+            host.seen = host.append_seen(Dialect::OpenaiChat, &window, seen).seq_seen;
+            window.push(long_message(if turn % 2 == 0 { "assistant" } else { "user" }, 200 + turn));
+            if turn == 3 {
+                window.remove(0);
+            }
+        }
+        assert_eq!(host.stored().len(), 11, "seen {has_seen}: {:?}", host.warnings);
+        ensure_once(&mut host, "a window with an inserted message");
+    }
+}
+
 /// The head has the marks of the newest 104 messages. After so many were set aside, those of the
 /// line are read.
 #[test]
@@ -507,6 +530,42 @@ fn a_new_text_beside_a_summary_is_stored_with_it() {
         host.ensure_sound();
     }
     assert_eq!(host.stored().len() - before, 3, "{:?}", host.warnings);
+}
+
+/// A host whose history is the context adds words to the message with the summary, and a short
+/// message behind it. Both are recognised in every later turn.
+#[test]
+fn a_short_message_beside_a_summary_is_stored_once() {
+    for is_long in [false, true] {
+        let mut host = Host::new();
+        let words = "and the words of it are many. ".repeat(12);
+        let said = chat_of(40).into_iter().map(
+            |said| json!({"role": said["role"], "content": format!("{} {words}", text_of(&said))}),
+        );
+        host.append(Dialect::Anthropic, &said.collect::<Vec<Value>>());
+        host.compact_chat(1_500);
+        let mut list = host.assemble_chat(Dialect::Anthropic, 1_500);
+        let summary = list[0]["content"][0]["text"].as_str().expect("a summary").to_owned();
+        assert!(summary.contains("sum_"), "{summary}");
+        let block = |text: &str| json!({"type": "text", "text": text});
+        let own = block("The gate of the north garden is locked in winter.");
+        list[0]["content"] = json!([block(&summary), own]);
+        list.insert(1, json!({"role": "assistant", "content": "ok"}));
+        let before = host.stored().len();
+        for turn in 1..6 {
+            match is_long {
+                true => {
+                    host.ingest_in(Dialect::Anthropic, &list);
+                }
+                false => {
+                    host.append(Dialect::Anthropic, &list);
+                }
+            }
+            list.push(long_message(["user", "assistant"][turn % 2], 900 + turn));
+            host.ensure_sound();
+        }
+        assert_eq!(host.stored().len() - before, 6, "{is_long} {:?}", host.warnings);
+    }
 }
 
 /// A call with the id `id` and its result.

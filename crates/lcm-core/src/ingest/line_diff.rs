@@ -32,6 +32,7 @@ use super::{
     alignment::{self, AlignableEntry, INSIDE_ANCHORS_MIN, MatchedRun, NewestMessages},
     anchor_alignment,
     message_form::{self, MessageForm, compare_forms},
+    moved_entries::find_moved,
     range_alignment::ComparedRange,
     stored_line::StoredLine,
 };
@@ -75,7 +76,8 @@ pub(super) struct LineDiff {
     /// Seq up to which the caller of the accepted list had seen every message; 0: none.
     pub(super) seen_accepted: u64,
     /// Position of each entry; `None`: not found in the line, accepted, or `grown`. Ascending,
-    /// except in a rotated list. Two entries with one id may have one position.
+    /// except in a rotated list, and of entries that were moved. Two entries with one id may have
+    /// one position.
     pub(super) positions: Vec<Option<u64>>,
     /// Entries that are other forms of the messages at their positions.
     pub(super) other_forms: Vec<usize>,
@@ -211,6 +213,7 @@ impl LineComparison<'_, '_> {
             {
                 self.follow_branches(session, &mut diff, (index + 1, position))?;
             }
+            find_moved(self.line, self.entries, diff.accepted, &mut diff.positions);
             self.compare_tail(session, &mut diff)?;
             self.find_forms(session, &mut diff)?;
         }
@@ -526,6 +529,8 @@ impl LineComparison<'_, '_> {
 
     /// Aligns the entries before, between and after what was found.
     fn align_gaps(&self, session: &mut StoreSession<'_>, diff: &mut LineDiff) -> Result<()> {
+        // An entry that was found elsewhere by its content may have a message of a later range.
+        let taken = diff.positions.clone();
         let mut start = diff.accepted;
         let mut position = diff.position_accepted + 1;
         while start < self.entries.len() {
@@ -562,8 +567,11 @@ impl LineComparison<'_, '_> {
                         continue;
                     }
                 }
-                let slots = diff.positions.iter_mut().skip(start).zip(aligned);
-                slots.for_each(|(slot, aligned)| *slot = slot.or(aligned));
+                for (slot, found) in diff.positions.iter_mut().skip(start).zip(aligned) {
+                    if slot.is_none() && !taken.contains(&found) {
+                        *slot = found;
+                    }
+                }
             }
             start = end + 1;
             position = position_next.map_or(position, |next| next + 1);

@@ -64,8 +64,13 @@ struct ComparedRow<'a> {
 }
 
 impl ComparedRow<'_> {
+    /// Returns the parts that the running hash of the list has.
     fn list_parts(&self) -> &[SaidPart] {
-        self.part.map_or(&self.entry.said, core::slice::from_ref)
+        match self.part {
+            Some(part) => core::slice::from_ref(part),
+            None if self.entry.own_said.is_empty() => &self.entry.said,
+            None => &self.entry.own_said,
+        }
     }
 
     fn has_host_id(&self) -> bool {

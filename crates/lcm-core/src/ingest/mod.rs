@@ -29,6 +29,7 @@ mod list_batch;
 mod list_decision;
 mod list_texts;
 mod message_form;
+mod moved_entries;
 mod new_messages;
 mod planned_line;
 mod range_alignment;

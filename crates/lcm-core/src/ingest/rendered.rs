@@ -29,8 +29,8 @@ const SUMMARIES_MAX: usize = 1_024;
 
 /// Removes rendered summaries and placeholder turns from the entries of users. An entry without
 /// other parts becomes empty. An entry that equals one of the newest messages, summary included,
-/// stays as it is: the message was stored with the summary, because its other text was new. In a
-/// conversation without messages, all entries stay.
+/// keeps them: the message was stored with the summary, because its other text was new. In a
+/// conversation without messages, all entries keep them.
 ///
 /// # Errors
 ///
@@ -41,21 +41,17 @@ pub(super) fn strip_rendered<'a>(
     head: &ConversationHead,
     entries: impl Iterator<Item = &'a mut TranscriptEntry>,
 ) -> Result<()> {
-    let is_stored = |entry: &TranscriptEntry| {
-        head.recent_marks.iter().any(|mark| mark.is_same_message(&entry.whole_mark))
-    };
     let has_summary =
         |entry: &&mut TranscriptEntry| !entry.summaries.is_empty() && entry.role == Role::User;
-    let entries: Vec<&mut TranscriptEntry> =
-        entries.filter(has_summary).filter(|entry| !is_stored(entry)).collect();
+    let entries: Vec<&mut TranscriptEntry> = entries.filter(has_summary).collect();
+    if entries.is_empty() {
+        return Ok(());
+    }
     let parts = entries.iter().flat_map(|entry| &entry.summaries);
     let mut ids: Vec<[u8; 8]> =
         parts.filter_map(|part| summary::parse_summary_id(&part.id).ok()).collect();
     sort::sort_and_dedup(&mut ids);
     ids.truncate(SUMMARIES_MAX);
-    if entries.is_empty() || head.messages == 0 {
-        return Ok(());
-    }
     let keys: Vec<RecordKey<Summary>> = ids.iter().map(|id| Summary::key(call.keys, *id)).collect();
     let (offsets, render) = (&call.config.time_offsets, summary::choose_markup(call.config));
     let mut rendered: Vec<([u8; 8], [u8; 16])> = Vec::new();
@@ -64,12 +60,15 @@ pub(super) fn strip_rendered<'a>(
         let element = record.render_element(*id, offsets, render);
         rendered.push((*id, meaning::hash_text(Role::User, &meaning::normalize_text(&element))));
     }
+    let is_rendered = |part: &SummaryPart, said: &SaidPart| {
+        let id = summary::parse_summary_id(&part.id).ok();
+        part.id == PLACEHOLDER_ID
+            || rendered.iter().any(|(known, hash)| Some(*known) == id && *hash == said.said)
+    };
     for entry in entries {
-        entry.strip_parts(&|part: &SummaryPart, said: &SaidPart| {
-            let id = summary::parse_summary_id(&part.id).ok();
-            part.id == PLACEHOLDER_ID
-                || rendered.iter().any(|(known, hash)| Some(*known) == id && *hash == said.said)
-        });
+        let mut marks = head.recent_marks.iter();
+        let is_stored = marks.any(|mark| mark.is_same_message(&entry.whole_mark));
+        entry.strip_parts(&is_rendered, is_stored || head.messages == 0);
     }
     Ok(())
 }

@@ -41,6 +41,9 @@ pub(super) struct TranscriptEntry {
     pub(super) event_key: Option<String>,
     /// What each part of the message says; at least one part.
     pub(super) said: Vec<SaidPart>,
+    /// The parts of `said` that are no rendered summaries, which the running hash of the list has;
+    /// empty: all of them. So the hash is the same before and after the message was stored.
+    pub(super) own_said: Vec<SaidPart>,
     /// Bytes of the text, if the message says one text only; `None`: something else.
     pub(super) text_bytes: Option<u32>,
     pub(super) mark: MessageMark,
@@ -92,6 +95,7 @@ impl TranscriptEntry {
             entry_id,
             event_key,
             said,
+            own_said: Vec::new(),
             text_bytes: meaning::read_text(raw, message).map(|text| int::to_u32(text.len())),
             role: message.role,
             is_discriminating: message.is_discriminating,
@@ -114,6 +118,7 @@ impl TranscriptEntry {
             entry_id: None,
             event_key: None,
             said: Vec::new(),
+            own_said: Vec::new(),
             text_bytes: None,
             mark: MessageMark::default(),
             whole_mark: MessageMark::default(),
@@ -130,24 +135,28 @@ impl TranscriptEntry {
     }
 
     /// Removes the parts for which `is_rendered` holds, of those that begin like rendered
-    /// summaries. An entry without further parts is empty.
-    pub(super) fn strip_parts(&mut self, is_rendered: &dyn Fn(&SummaryPart, &SaidPart) -> bool) {
-        let parts = core::mem::take(&mut self.summaries);
-        let said = core::mem::take(&mut self.said);
-        let before = said.len();
-        for (place, said) in said.into_iter().enumerate() {
-            let part = parts.iter().find(|part| part.place == place);
-            if !part.is_some_and(|part| is_rendered(part, &said)) {
-                self.said.push(said);
-            }
+    /// summaries. An entry without further parts is empty. `keeps_parts`: removes them only from
+    /// the running hash of the list.
+    pub(super) fn strip_parts(
+        &mut self,
+        is_rendered: &dyn Fn(&SummaryPart, &SaidPart) -> bool,
+        keeps_parts: bool,
+    ) {
+        let is_own = |(place, said): &(usize, &SaidPart)| {
+            let mut parts = self.summaries.iter();
+            !parts.any(|part| part.place == *place && is_rendered(part, said))
+        };
+        let own = self.said.iter().enumerate().filter(is_own).map(|(_, said)| *said);
+        let own: Vec<SaidPart> = own.collect();
+        if keeps_parts {
+            self.own_said = own;
+        } else if own.len() < self.said.len() {
+            self.mark =
+                MessageMark::from_parts(&own, self.entry_id.clone(), self.event_key.clone());
+            self.is_empty |= own.is_empty();
+            self.said = own;
+            (self.is_discriminating, self.text_bytes, self.redacted_copy) = (false, None, None);
         }
-        if self.said.len() == before {
-            return;
-        }
-        self.mark =
-            MessageMark::from_parts(&self.said, self.entry_id.clone(), self.event_key.clone());
-        self.is_empty |= self.said.is_empty();
-        (self.is_discriminating, self.text_bytes, self.redacted_copy) = (false, None, None);
     }
 
     /// Returns whether the message has an entry id or event key that counts.
@@ -298,6 +307,7 @@ fn parse_entry(mut fields: JsonFields<'_>, index: usize) -> Result<TranscriptEnt
         entry_id,
         event_key,
         said,
+        own_said: Vec::new(),
         text_bytes: fields.take_optional_u32("text_bytes"),
         role: ROLES.get(role).copied().unwrap_or(Role::System),
         is_discriminating: fields.take_flag("discriminating"),
