@@ -196,6 +196,35 @@ fn system_messages_are_as_of_a_list_that_is_compared() {
     }
 }
 
+/// A list in the middle of the conversation begins with a system message, which becomes a message
+/// of the sequence. It stays one when the list is handed over again, and fills no slot.
+#[test]
+fn a_system_message_of_the_sequence_stays_one() {
+    let lead = json!({"role": "system", "content": "You help people with their tax returns."});
+    let other = json!({"role": "system", "content": "The office is closed from now on."});
+    for count in [1, 3] {
+        let mut host = Host::new();
+        let mut list = vec![lead.clone()];
+        list.extend(chat_of(6));
+        host.append(Dialect::OpenaiChat, &list);
+        let mut list = vec![other.clone()];
+        list.extend((0..count).map(|number| long_message("user", 90 + number)));
+        assert_eq!(host.append(Dialect::OpenaiChat, &list).ingested, 1 + count as u32);
+        for number in 0..3 {
+            assert_eq!(host.append(Dialect::OpenaiChat, &list).ingested, number.min(1));
+            assert_eq!(host.append(Dialect::OpenaiChat, &list).ingested, 0);
+            let context = host.assemble_chat(Dialect::OpenaiChat, 100_000);
+            assert_eq!(context.iter().filter(|message| **message == other).count(), 1);
+            list.push(long_message("assistant", 95 + number as usize));
+        }
+        let lines = host.export_chat();
+        let versions = lines.iter().filter(|line| line.contains("tax returns"));
+        assert_eq!(versions.count(), 1, "{count}");
+        assert_eq!(lines.iter().filter(|line| line.contains("is closed")).count(), 1, "{count}");
+        host.ensure_sound();
+    }
+}
+
 /// An error names the message by its place in the whole list.
 #[test]
 fn an_error_after_a_known_beginning_has_the_index_in_the_list() {

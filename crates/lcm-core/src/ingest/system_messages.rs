@@ -103,13 +103,14 @@ impl LeadRequest<'_, '_> {
     }
 
     /// Counts the last entries of the lead that equal the messages of the line before the first
-    /// entry after the lead. Returns 0 if that entry is not in the line, or if the line, an
-    /// accepted list or a later list begins with it.
+    /// entry after the lead. Returns 0 if that entry is not in the line.
     fn count_in_line(&self, session: &mut StoreSession<'_>) -> Result<usize> {
-        let position = self.diff.positions.first().copied().flatten();
-        let is_start =
-            |position: &u64| self.diff.accepted > 0 || self.line.list_starts().contains(position);
-        let Some(position) = position.filter(|position| !is_start(position)) else { return Ok(0) };
+        // The messages of an accepted list follow each other, but for a list with branches.
+        let accepted = int::to_u64(self.diff.accepted);
+        let position = match accepted {
+            0 => self.diff.positions.first().copied().flatten().unwrap_or(0),
+            _ => (self.diff.position_accepted + 1).saturating_sub(accepted),
+        };
         let most = int::to_u64(self.entries.len()).min(position.saturating_sub(1));
         let seqs: Vec<u64> =
             (position - most..position).map(|position| self.line.seq_at(position)).collect();
