@@ -165,7 +165,7 @@ pub(crate) fn decode_payload<T: DeserializeOwned + SoundRecord>(
         Ok((record, [])) if record.is_sound() => Ok(record),
         Ok((_, [])) => Err(out_of_bounds_error(key)),
         Ok(_) => Err(Error::corrupt_store(format_args!("`{key}` is longer than its record"))),
-        Err(error) => Err(unreadable_record_error(key, &error)),
+        Err(_) => Err(unreadable_record_error(key)),
     }
 }
 
@@ -241,7 +241,7 @@ pub(crate) fn decode_compressed_pack<'a, T: DeserializeOwned + SoundRecord>(
     match postcard::take_from_bytes::<T>(payload_of_codec(key, value, COMPRESSED_PACK)?) {
         Ok((head, streams)) if head.is_sound() => Ok((head, streams)),
         Ok(_) => Err(out_of_bounds_error(key)),
-        Err(error) => Err(unreadable_record_error(key, &error)),
+        Err(_) => Err(unreadable_record_error(key)),
     }
 }
 
@@ -249,10 +249,15 @@ pub(crate) fn decode_compressed_pack<'a, T: DeserializeOwned + SoundRecord>(
 
 #[inline(never)]
 fn finish_encoding(value: postcard::Result<Vec<u8>>) -> Result<Vec<u8>> {
-    let value = value.map_err(|error| {
-        Error::corrupt_store(format_args!("a record cannot be written: {error}"))
-    })?;
-    ensure_value_bounded(value)
+    ensure_value_bounded(value.map_err(|_| unwritable_record_error())?)
+}
+
+/// The error of a record that cannot be encoded. The reasons of the library name no member, so the
+/// error does not have them.
+#[cold]
+#[inline(never)]
+pub(super) fn unwritable_record_error() -> Error {
+    Error::corrupt_store(format_args!("a record cannot be written"))
 }
 
 #[cold]
@@ -263,8 +268,8 @@ fn out_of_bounds_error(key: &str) -> Error {
 
 #[cold]
 #[inline(never)]
-fn unreadable_record_error(key: &str, error: &postcard::Error) -> Error {
-    Error::corrupt_store(format_args!("`{key}` cannot be read: {error}"))
+fn unreadable_record_error(key: &str) -> Error {
+    Error::corrupt_store(format_args!("`{key}` must hold a whole record of its kind"))
 }
 
 fn ensure_value_bounded(value: Vec<u8>) -> Result<Vec<u8>> {

@@ -239,9 +239,8 @@ impl CompressedPackBuilder {
     ///
     /// `limit-exceeded`: the value is larger than 256 KiB, which the size limits prevent.
     pub(crate) fn finish(&self) -> Result<(PackRef, Vec<u8>)> {
-        let columns = postcard::to_allocvec(&self.columns).map_err(|error| {
-            Error::corrupt_store(format_args!("a record cannot be written: {error}"))
-        })?;
+        let columns =
+            postcard::to_allocvec(&self.columns).map_err(|_| codec::unwritable_record_error())?;
         let streams = [deflate::deflate(&columns), deflate::deflate(self.texts.as_bytes())];
         let head = CompressedPackHeader {
             seq_first: self.seq_first,
