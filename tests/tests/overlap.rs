@@ -248,9 +248,11 @@ fn run(seed: u64, figures: &mut Figures) -> Result<(), String> {
     if conversation.ingest(&file)? != Some(length) {
         return Err("not all of a new transcript is stored".to_owned());
     }
-    let sure = differs && edits.len() == 1 && length > 20;
+    let is_sure = differs && edits.len() == 1 && length > 20;
     for edit in edits {
         let new = writer.edit(edit, &mut file);
+        // A list of one message is new.
+        let sure = is_sure && file.len() > 1;
         let what = format!("{ids:?} {edit:?} of {new}, {length} messages");
         let stored = conversation.ingest(&file).map_err(|why| format!("{what}: {why}"))?;
         figures.long += u64::from(length > 104);
@@ -258,10 +260,8 @@ fn run(seed: u64, figures: &mut Figures) -> Result<(), String> {
             return Err(format!("{what}: refused"));
         };
         all_there(&file, &conversation.counts(), ids).map_err(|why| format!("{what}: {why}"))?;
-        // An edit at or near the end begins a branch, so the messages after it are new. A list of
-        // one message is new.
+        // An edit at or near the end begins a branch, so the messages after it are new.
         let is_exact = match edit {
-            _ if file.len() == 1 => false,
             Edit::Append | Edit::Delete | Edit::Cut => true,
             Edit::Insert | Edit::Replace | Edit::Repeat => ids != Ids::None,
         };

@@ -58,6 +58,17 @@ impl Host {
         receipt
     }
 
+    /// Appends messages of Chat as new ones, without `seq_seen`.
+    pub(crate) fn append_new(&mut self, list: &[Value]) -> Receipt {
+        self.now += 1_000;
+        let messages: Vec<String> = list.iter().map(Value::to_string).collect();
+        let options = AppendOptions { append_mode: AppendMode::New, ..AppendOptions::default() };
+        let (dialect, now) = (Dialect::OpenaiChat, self.now);
+        self.store.begin_call();
+        let receipt = self.engine.append(&mut self.store, CHAT, dialect, &messages, &options, now);
+        receipt.expect("a receipt")
+    }
+
     /// Stores a list of any length by the plan of `reconcile`. Returns how many messages it stored.
     pub(crate) fn ingest(&mut self, list: &[Value]) -> usize {
         self.ingest_in(Dialect::OpenaiChat, list)

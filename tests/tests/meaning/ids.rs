@@ -1,7 +1,7 @@
 //! Host ids that two messages share: an edited message keeps its id, counters begin again at the
 //! start, an agent has one id for every answer. No message is lost, and none is stored twice.
 
-use lcm_text::types::api::{AppendMode, AppendOptions, Dialect, Receipt};
+use lcm_text::types::api::Dialect;
 use serde_json::{Value, json};
 
 use crate::host::{CHAT, Host, chat_of, long_message, text_of};
@@ -16,15 +16,6 @@ fn with_id(id: &str, number: usize) -> Value {
 /// Returns a chat whose messages have the ids `m0`, `m1` and so on.
 fn chat_with_ids(numbers: impl Iterator<Item = usize>) -> Vec<Value> {
     numbers.enumerate().map(|(place, number)| with_id(&format!("m{place}"), number)).collect()
-}
-
-fn append_new(host: &mut Host, list: &[Value]) -> Receipt {
-    host.now += 1_000;
-    let messages: Vec<String> = list.iter().map(Value::to_string).collect();
-    let options = AppendOptions { append_mode: AppendMode::New, ..AppendOptions::default() };
-    let (dialect, now) = (Dialect::OpenaiChat, host.now);
-    host.store.begin_call();
-    host.engine.append(&mut host.store, CHAT, dialect, &messages, &options, now).expect("a receipt")
 }
 
 fn texts_of(list: &[Value]) -> Vec<String> {
@@ -99,7 +90,7 @@ fn counters_may_begin_anew() {
     for turn in 0..12 {
         session
             .extend((0..2).map(|at| with_id(&format!("m{}", 2 * turn + at), 50 + 2 * turn + at)));
-        let receipt = append_new(&mut host, &session);
+        let receipt = host.append_new(&session);
         assert_eq!((receipt.ingested, receipt.skipped), (2, 2 * turn as u32));
     }
     let wanted = [texts_of(&old), texts_of(&session)].concat();
@@ -131,7 +122,7 @@ fn one_id_for_every_answer_loses_none() {
     }
     let mut host = Host::new();
     for message in &chat {
-        assert_eq!(append_new(&mut host, std::slice::from_ref(message)).ingested, 1);
+        assert_eq!(host.append_new(std::slice::from_ref(message)).ingested, 1);
     }
     assert_eq!(host.context_texts(), texts_of(&chat));
     host.ensure_sound();
@@ -155,13 +146,13 @@ fn one_call_may_repeat_an_id() {
 #[test]
 fn an_id_still_recognises_its_message() {
     let mut host = Host::new();
-    append_new(&mut host, &[with_id("a", 0), with_id("b", 1)]);
-    assert_eq!(append_new(&mut host, &[with_id("b", 11)]).ingested, 1);
-    assert_eq!(append_new(&mut host, &[with_id("b", 11)]).ingested, 0);
+    host.append_new(&[with_id("a", 0), with_id("b", 1)]);
+    assert_eq!(host.append_new(&[with_id("b", 11)]).ingested, 1);
+    assert_eq!(host.append_new(&[with_id("b", 11)]).ingested, 0);
     let mut shorter = with_id("b", 11);
     let text = text_of(&shorter);
     shorter["content"] = json!(text[..text.len() - 8]);
-    let receipt = append_new(&mut host, &[shorter]);
+    let receipt = host.append_new(&[shorter]);
     assert_eq!((receipt.ingested, receipt.warnings), (0, Vec::new()));
     host.ensure_sound();
 }
@@ -200,7 +191,7 @@ fn a_shorter_message_under_a_stored_id_is_stored() {
     // An agent has one id for all its answers.
     let mut host = Host::new();
     for text in ["Done. All tests pass now.", "Done."] {
-        assert_eq!(append_new(&mut host, &[say("assistant", text, "ans")]).ingested, 1);
+        assert_eq!(host.append_new(&[say("assistant", text, "ans")]).ingested, 1);
     }
     // A result of another call, and another result of the same call, are stored.
     let call = |id: &str| {
@@ -213,9 +204,9 @@ fn a_shorter_message_under_a_stored_id_is_stored() {
     };
     let mut host = Host::new();
     let (one, two) = ("call_aaaaaaaaaaaaaa01", "call_bbbbbbbbbbbbbb02");
-    append_new(&mut host, &[call(one), result(one, "a long text of the first of all the files")]);
-    append_new(&mut host, &[call(two), result(two, "exit code 1: disk full")]);
-    append_new(&mut host, &[result(two, "exit code 0")]);
+    host.append_new(&[call(one), result(one, "a long text of the first of all the files")]);
+    host.append_new(&[call(two), result(two, "exit code 1: disk full")]);
+    host.append_new(&[result(two, "exit code 0")]);
     let stored = host.stored();
     assert_eq!(stored.len(), 5, "{stored:?}");
     host.ensure_sound();
@@ -366,6 +357,30 @@ fn an_answer_said_again_beside_a_moved_one_is_stored() {
         assert_eq!(hand_over(&mut host, &list, by_plan), 3, "{:?}", host.warnings);
         let stored = host.stored();
         assert_eq!(stored.iter().filter(|message| **message == again).count(), 2);
+        host.ensure_sound();
+    }
+}
+
+/// An answer with an id moves to the end of the list, and an answer without an id says the same at
+/// its place: both are in the list, so both are stored.
+#[test]
+fn an_answer_said_again_at_the_place_of_a_moved_one_is_stored() {
+    for by_plan in [false, true] {
+        let mut host = Host::new();
+        let mut list = chat_of(8);
+        hand_over(&mut host, &list, by_plan);
+        let mut moved = json!({"role": "assistant", "content": "an answer that is said twice"});
+        let again = moved.clone();
+        moved["id"] = json!("m1");
+        list.extend([long_message("user", 20), moved.clone(), long_message("user", 21)]);
+        list.extend([long_message("assistant", 22), long_message("user", 23)]);
+        assert_eq!(hand_over(&mut host, &list, by_plan), 5);
+        list[9] = again;
+        list.push(moved);
+        hand_over(&mut host, &list, by_plan);
+        let stored = host.stored();
+        let said = |message: &&Value| text_of(message).contains("is said twice");
+        assert_eq!(stored.iter().filter(said).count(), 2, "{:?}", host.warnings);
         host.ensure_sound();
     }
 }

@@ -39,6 +39,42 @@ fn a_message_inserted_into_a_window_is_stored_once() {
     }
 }
 
+/// The newest message is short and was stored alone, so a list began with it. A window that begins
+/// and ends with such a message is no list that begins there.
+#[test]
+fn a_window_between_short_messages_is_found() {
+    let mut host = Host::new();
+    let short = json!({"role": "user", "content": "ok"});
+    let mut chat = chat_of(4);
+    chat.extend([short.clone(), long_message("assistant", 5), long_message("user", 6)]);
+    host.append(Dialect::OpenaiChat, &chat);
+    host.append(Dialect::OpenaiChat, std::slice::from_ref(&short));
+    chat.push(short);
+    assert_eq!(host.stored().len(), 8);
+    assert_eq!(host.append(Dialect::OpenaiChat, &chat[4..]).ingested, 0, "{:?}", host.warnings);
+    host.ensure_sound();
+}
+
+/// Two results have one call id that looks unique. A list that begins with the second result does
+/// not begin like the line, whose first message has the same id.
+#[test]
+fn a_result_of_the_same_call_places_no_list() {
+    let result = |number: usize| {
+        let content = format!("result number {number} of the search for houses by the lake");
+        json!({"role": "tool", "tool_call_id": "call_abcdefghijklmnop", "content": content})
+    };
+    for before in [0, 3] {
+        let mut host = Host::new();
+        let mut chat = chat_of(before);
+        chat.extend([result(1), result(2), long_message("assistant", 7)]);
+        host.append_new(&chat);
+        chat.push(long_message("user", 8));
+        let window = &chat[before + 1..];
+        assert_eq!(host.append(Dialect::OpenaiChat, window).ingested, 1, "{:?}", host.warnings);
+        host.ensure_sound();
+    }
+}
+
 /// The head has the marks of the newest 104 messages. After so many were set aside, those of the
 /// line are read.
 #[test]

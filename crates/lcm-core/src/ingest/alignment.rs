@@ -144,9 +144,10 @@ impl NewestMessages<'_> {
         {
             let text = texts.next();
             if entry.is_message(position, mark) {
-                run.anchors += usize::from(entry.is_anchor());
+                let is_exact = entry.mark.says_the_same(mark);
                 let is_named = entry.is_known() || entry.mark.has_unique_call();
-                run.named += usize::from(is_named && entry.mark.says_the_same(mark));
+                run.anchors += usize::from(entry.is_known() || is_exact && entry.is_anchor());
+                run.named += usize::from(is_named && is_exact);
             } else if entry.is_known() || !text.is_some_and(|text| entry.may_be_copy_of(text)) {
                 break;
             }

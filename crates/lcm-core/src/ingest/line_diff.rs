@@ -191,7 +191,7 @@ impl LineComparison<'_, '_> {
     pub(super) fn compare_list(&self, session: &mut StoreSession<'_>) -> Result<LineDiff> {
         let positions = alloc::vec![None; self.entries.len()];
         let mut diff = LineDiff { found_by: "none", positions, ..LineDiff::default() };
-        if self.find_accepted(&mut diff) {
+        if self.find_accepted(session, &mut diff)? {
             diff.found_by = "list";
             let end = (diff.accepted, diff.position_accepted);
             self.follow_branches(session, &mut diff, end)?;
@@ -255,11 +255,12 @@ impl LineComparison<'_, '_> {
     }
 
     /// Finds the longest accepted list with which the list begins, and that has two anchors or ends
-    /// with the newest message; else the accepted list before the entries.
-    fn find_accepted(&self, diff: &mut LineDiff) -> bool {
+    /// with the newest message; else the accepted list before the entries. A list without an anchor
+    /// gives way to a longer window.
+    fn find_accepted(&self, session: &mut StoreSession<'_>, diff: &mut LineDiff) -> Result<bool> {
         let head = self.line.message_history().head;
         if !self.line.is_comparable() {
-            return false;
+            return Ok(false);
         }
         diff.is_rest = self.beginning.is_some();
         for (index, entry) in self.entries.iter().enumerate().rev() {
@@ -271,17 +272,26 @@ impl LineComparison<'_, '_> {
             // The anchors before a rest are not known. `append` compares the whole list if this
             // accepted list does not end with the newest message.
             let is_newest = position == self.line.count_messages();
-            if anchors >= INSIDE_ANCHORS_MIN || is_newest || diff.is_rest {
+            let is_proven = anchors >= INSIDE_ANCHORS_MIN || is_newest || diff.is_rest;
+            let is_weak = anchors == 0 && !diff.is_rest;
+            if is_proven && !(is_weak && self.has_window(session, index + 1)?) {
                 (diff.accepted, diff.position_accepted) = (index + 1, position);
                 diff.seen_accepted = list.seq_seen;
-                return true;
+                return Ok(true);
             }
             diff.has_short_beginning = true;
         }
-        let Some(list) = self.beginning else { return false };
+        let Some(list) = self.beginning else { return Ok(false) };
         diff.position_accepted = self.line.count_through(list.seq_last);
         diff.seen_accepted = list.seq_seen;
-        true
+        Ok(true)
+    }
+
+    /// Returns whether a window of more than `length` entries, with the newest messages, begins the
+    /// list. A short message may begin the newest list and end a window, too.
+    fn has_window(&self, session: &mut StoreSession<'_>, length: usize) -> Result<bool> {
+        let suffix = self.find_suffix_run(session, SkippedCounts::default())?;
+        Ok(suffix.start == 0 && suffix.length > length)
     }
 
     /// Finds the run with which the list begins like the line or a later list, and a run that has
@@ -300,6 +310,12 @@ impl LineComparison<'_, '_> {
             let reaches_end = int::to_usize(run.position_first) + run.length == stored + 1;
             run.anchors >= INSIDE_ANCHORS_MIN || (run.length > 0 && reaches_end)
         };
+        if begun_anew.length > 0
+            && begun_anew.anchors == 0
+            && self.has_window(session, begun_anew.length)?
+        {
+            begun_anew = AlignedRun::default();
+        }
         if is_proven(&begun_anew) && begun_anew.length >= prefix.length {
             diff.add_prefix(&begun_anew);
             return self.follow_branches(session, diff, begun_anew.last_places());
@@ -529,8 +545,9 @@ impl LineComparison<'_, '_> {
 
     /// Aligns the entries before, between and after what was found.
     fn align_gaps(&self, session: &mut StoreSession<'_>, diff: &mut LineDiff) -> Result<()> {
-        // An entry that was found elsewhere by its content may have a message of a later range.
-        let taken = diff.positions.clone();
+        // Another entry may have a message of a range by its id, or was found there by its content.
+        let mut taken = diff.positions.clone();
+        taken.extend(self.entries.iter().map(|entry| entry.position));
         let mut start = diff.accepted;
         let mut position = diff.position_accepted + 1;
         while start < self.entries.len() {
@@ -567,8 +584,9 @@ impl LineComparison<'_, '_> {
                         continue;
                     }
                 }
-                for (slot, found) in diff.positions.iter_mut().skip(start).zip(aligned) {
-                    if slot.is_none() && !taken.contains(&found) {
+                let slots = diff.positions.iter_mut().zip(self.entries).skip(start);
+                for ((slot, entry), found) in slots.zip(aligned) {
+                    if slot.is_none() && (found == entry.position || !taken.contains(&found)) {
                         *slot = found;
                     }
                 }
@@ -728,7 +746,8 @@ impl LineComparison<'_, '_> {
                     return Ok(run);
                 }
                 run.length += 1;
-                run.anchors += usize::from(entry.is_anchor());
+                let is_exact = entry.mark.is_same_message(mark);
+                run.anchors += usize::from(is_exact && entry.is_anchor());
                 continue;
             }
             let stored = self.line.read_page(session, position)?;

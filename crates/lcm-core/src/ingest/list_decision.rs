@@ -241,8 +241,13 @@ impl LineRequest<'_, '_> {
                     self.follows_in_list(before, *first)
                         && self.follows_in_list((first + length).saturating_sub(1), position)
                 });
+            // A message of the gap that another entry is by its id has no other form here.
+            let is_free = |first: &u64| {
+                let mut known = self.entries.iter().filter_map(|entry| entry.position);
+                !known.any(|known| (*first..*first + length).contains(&known))
+            };
             if length > 0
-                && let Some(first) = firsts.next_back()
+                && let Some(first) = firsts.next_back().filter(is_free)
             {
                 forms.extend(self.find_gap_forms(session, start, first + length, decision)?);
             }
