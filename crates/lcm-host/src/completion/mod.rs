@@ -8,6 +8,7 @@
 mod anthropic;
 mod chain;
 mod endpoint;
+mod exchange;
 mod exec;
 mod failure_table;
 mod offline;
@@ -29,6 +30,7 @@ use crate::{
 
 pub use anthropic::Anthropic;
 pub use chain::Chain;
+pub(crate) use exchange::CompletionExchange;
 pub use exec::Exec;
 pub(crate) use offline::OFFLINE_MODEL;
 pub use offline::Offline;
@@ -73,7 +75,7 @@ impl<F: Fn(&CompletionRequest) -> CompletionResult + Send + Sync> CompletionProv
 /// Completes requests and returns the answers in their order. Several requests run at the same
 /// time, each on its own thread, where a panic of the provider becomes a failure. With one request
 /// a panic reaches the caller.
-pub(crate) fn complete_all(
+fn complete_all(
     model: &dyn CompletionProvider,
     requests: &[CompletionRequest],
     cancel: &Cancel,
@@ -93,7 +95,7 @@ pub(crate) fn complete_all(
 }
 
 /// Returns whether an answer of `model` stands in for a model that failed.
-pub(crate) fn stands_in(
+fn stands_in(
     model: &dyn CompletionProvider,
     request: &CompletionRequest,
     done: &Completion,

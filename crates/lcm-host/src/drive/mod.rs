@@ -4,27 +4,26 @@
 //! `wit/drive.wit` describes the instructions; the host decides nothing.
 
 mod instruction;
+mod report;
 mod turn;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::{
-    ask::read_requests,
     clock::{Cancel, Clock},
-    completion::{complete_all, stands_in},
+    completion::CompletionExchange,
     digest::sha256_hex,
     error::{Code, Error, Result},
     events,
     ingest::IngestResult,
     json,
-    lcm::{CONFLICT_RETRIES_MAX, CallResult, Failure, Lcm, random_duration},
-    record::completion_result,
-    types::{CompletionRequest, CompletionResult},
+    lcm::{CONFLICT_RETRIES_MAX, CallResult, Lcm, random_duration},
 };
 pub(crate) use instruction::{Instruction, TaskRange};
+use report::TaskReport;
 
 /// What a task needs of its caller.
 pub(crate) struct Parts<'a> {
@@ -49,12 +48,8 @@ struct TaskState {
     uploads: BTreeMap<usize, String>,
     /// Elements of results, as parts of a JSON array.
     kept: Vec<String>,
-    requests: Vec<CompletionRequest>,
-    /// Answers by the place of their request.
-    answers: BTreeMap<usize, Value>,
-    result: Map<String, Value>,
-    passes: Vec<Value>,
-    warnings: Vec<String>,
+    completions: CompletionExchange,
+    report: TaskReport,
 }
 
 impl Lcm {
@@ -80,7 +75,7 @@ impl Lcm {
             instruction = driver.fetch_instruction("drive.step", step)?;
         }
         stop?;
-        Ok(driver.state.into_report()?)
+        Ok(driver.state.report.finish()?)
     }
 }
 
@@ -92,10 +87,7 @@ impl Driver<'_> {
         let mut next: Instruction = json::read(call, answer.as_str().unwrap_or_default())?;
         (self.parts.on_instruction)(&next);
         next.events.iter().for_each(events::emit_event);
-        self.state.passes.extend(next.pass.take());
-        self.state.warnings.append(&mut next.warnings);
-        self.state.result.append(&mut next.note);
-        self.state.result.append(&mut next.result);
+        self.state.report.take_members(&mut next);
         next.error.take().map_or(Ok(next), |failed| Err(failed.into()))
     }
 
@@ -103,7 +95,7 @@ impl Driver<'_> {
     fn perform(&mut self, instruction: &mut Instruction) -> Result<Value> {
         self.parts.cancel.sleep(random_duration(instruction.wait_ms.saturating_mul(1_000)));
         let event = match instruction.kind.as_str() {
-            "complete" => self.complete_requests(instruction.range).map_err(Failure::from),
+            "complete" => self.complete_requests(instruction.range),
             "call" => self.call_export(instruction),
             _ => self.stage_messages(instruction),
         };
@@ -131,9 +123,7 @@ impl Driver<'_> {
             *transcript += &format!(",\"entries\":[{}]}}", self.state.kept.join(","));
         }
         if let Some(place) = instruction.request {
-            let id = self.state.requests.get(place).map(|request| &request.id);
-            arguments.insert("request_id".to_owned(), json!(id));
-            arguments.entry("answer").or_insert(json!(self.state.answers.get(&place)));
+            self.state.completions.add_answer(place, &mut arguments);
         }
         let repeats_max = if instruction.once { 0 } else { CONFLICT_RETRIES_MAX };
         let result = self.lcm.call_value(&instruction.call, &arguments.into(), repeats_max)?;
@@ -143,13 +133,7 @@ impl Driver<'_> {
             }
             self.state.kept.push(list.trim_matches(['[', ']']).to_owned());
         }
-        if let Some(requests) = result.get("requests") {
-            self.state.requests = read_requests(requests)?;
-        }
-        if let Some(next) = result.get("next").filter(|next| !next.is_null()) {
-            let place = instruction.request.and_then(|at| self.state.requests.get_mut(at));
-            place.into_iter().zip(read_requests(&json!([next]))?).for_each(|(at, new)| *at = new);
-        }
+        self.state.completions.take_requests(&result, instruction.request)?;
         Ok(json!({ "result": result }))
     }
 
@@ -180,6 +164,13 @@ impl Driver<'_> {
         Ok(json!({ "staged": self.state.uploads.len().saturating_sub(before) }))
     }
 
+    /// Lets the model complete requests.
+    fn complete_requests(&mut self, range: TaskRange) -> CallResult<Value> {
+        let (model, places) = (self.lcm.model(), (range.index_first, range.count));
+        let answers = self.state.completions.complete(model, places, self.parts.cancel)?;
+        Ok(json!({ "answers": answers }))
+    }
+
     /// Uploads a text in pieces that end between characters; returns the reference to the upload.
     fn upload_message(&self, text: &str, instruction: &Instruction) -> CallResult<String> {
         let (upload, mut arguments) = (sha256_hex(text.as_bytes()), instruction.arguments.clone());
@@ -199,43 +190,5 @@ impl Driver<'_> {
             }
         }
         Ok(format!("@upload {upload}"))
-    }
-
-    /// Lets the model complete requests, all at the same time.
-    fn complete_requests(&mut self, range: TaskRange) -> Result<Value> {
-        let end = range.index_first.saturating_add(range.count);
-        let missing = || Error::internal("`drive.step` names requests that no plan returned");
-        let requests = self.state.requests.get(range.index_first..end).ok_or_else(missing)?;
-        let model = self.lcm.model();
-        let answers = complete_all(model, requests, self.parts.cancel);
-        let mut states = Vec::new();
-        for (place, (request, answer)) in (range.index_first..).zip(requests.iter().zip(&answers)) {
-            // The component needs no text to decide what to apply.
-            states.push(match answer {
-                CompletionResult::Done(done) => {
-                    json!({"done": true, "stand_in": stands_in(model, request, done)})
-                }
-                CompletionResult::Failed(_) => completion_result(answer),
-            });
-            self.state.answers.insert(place, completion_result(answer));
-        }
-        Ok(json!({ "answers": states }))
-    }
-}
-
-impl TaskState {
-    /// Returns the report: the result of the task with its passes and warnings. If the result has
-    /// the object `compacted`, the passes and warnings are members of that object.
-    fn into_report<T: DeserializeOwned>(mut self) -> Result<T> {
-        let mut seen = BTreeSet::new();
-        self.warnings.retain(|warning| seen.insert(warning.clone()));
-        let report = match self.result.get_mut("compacted") {
-            Some(Value::Object(compacted)) => compacted,
-            _ => &mut self.result,
-        };
-        report.insert("passes".to_owned(), self.passes.into());
-        report.insert("warnings".to_owned(), self.warnings.into());
-        serde_json::from_value(self.result.into())
-            .map_err(|error| Error::internal(format!("a task ended unexpectedly: {error}")))
     }
 }

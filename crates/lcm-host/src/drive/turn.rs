@@ -27,34 +27,22 @@ impl Lcm {
         cancel: &Cancel,
     ) -> IngestResult<TurnReport> {
         let TurnOptions { ingest, compact, .. } = options;
+        let clock = compact.clock;
         // Options that `evaluate` refuses are refused before anything is stored.
-        let (asked, now) = (compact.plan_of_new(), compact.clock.now_ms());
-        self.evaluate(conversation, compact.budget, &asked, now)?;
-        let mut report =
-            TurnReport::new(self.append_end(conversation, messages, ingest, cancel)?);
-        match self.compact_appended(conversation, options, cancel, &mut report.deferred) {
+        self.evaluate(conversation, compact.budget, &compact.plan_of_new(), clock.now_ms())?;
+        let ingested = self.append_end(conversation, messages, ingest, cancel)?;
+        let mut report = TurnReport::new(ingested);
+        let mut compact_appended = || -> Result<Option<CompactReport>> {
+            let task = options.build_task(conversation);
+            let decided: TurnResult = self.drive_passes(&task, clock, cancel, &mut |_| ())?;
+            report.deferred = decided.deferred;
+            let task = decided.compact.then(|| compact.build_turn_task(conversation));
+            task.map(|task| self.drive_passes(&task, clock, cancel, &mut |_| ())).transpose()
+        };
+        match compact_appended() {
             Err(error) if error.code == Code::Cancelled => return Err(error.into()),
             ended => report.take_compaction(ended),
         }
         Ok(report)
-    }
-
-    /// Compacts after the append of a turn if the component decides so; sets `deferred`.
-    fn compact_appended(
-        &self,
-        conversation: &str,
-        options: &TurnOptions,
-        cancel: &Cancel,
-        deferred: &mut bool,
-    ) -> Result<Option<CompactReport>> {
-        let clock = options.compact.clock;
-        let task = options.build_task(conversation);
-        let decided: TurnResult = self.drive_passes(&task, clock, cancel, &mut |_| ())?;
-        *deferred = decided.deferred;
-        if !decided.compact {
-            return Ok(None);
-        }
-        let task = options.compact.build_turn_task(conversation);
-        self.drive_passes(&task, clock, cancel, &mut |_| ()).map(Some)
     }
 }
