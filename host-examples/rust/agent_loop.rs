@@ -102,7 +102,7 @@ fn anthropic(chat: &Conversation, base_url: &str, script: &Script, text: &str) -
         let request = json!({
             "model": MODEL,
             "max_tokens": 1_000,
-            "system": chat.instructions(context.summaries > 0)?,
+            "system": chat.instructions(true)?,
             "tools": tools(chat, &own)?,
             "messages": serde_json::from_str::<Value>(&context.messages_json)?,
         });
@@ -172,7 +172,7 @@ fn openai(chat: &Conversation, base_url: &str, script: &Script, text: &str) -> D
     while !said.is_empty() {
         chat.turn(&said)?;
         let context = chat.assemble()?;
-        let system = chat.instructions(context.summaries > 0)?;
+        let system = chat.instructions(true)?;
         let mut messages = vec![json!({"role": "system", "content": system})];
         messages.extend(serde_json::from_str::<Vec<Value>>(&context.messages_json)?);
         let request = json!({"model": MODEL, "tools": tools(chat, &own)?, "messages": messages});

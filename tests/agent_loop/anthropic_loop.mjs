@@ -23,7 +23,7 @@ for (const text of said) {
   while (messages.length > 0) {
     await lcm.turn("chat", messages, { budget, dialect, appendMode: "new", defer: false });
     const context = await lcm.assemble("chat", { budget, dialect });
-    const system = lcm.instructions(dialect, context.summaries > 0);
+    const system = lcm.instructions(dialect, true);
     const request = { model, max_tokens: 1_000, system, tools, messages: context.messages };
     const { content } = await anthropic.messages.create(request);
     await lcm.append("chat", [{ role: "assistant", content }], { dialect, appendMode: "new" });

@@ -72,7 +72,7 @@ with lcm_engine.open(store, complete, clock=lambda: time) as lcm:
             answer = anthropic.messages.create(
                 model=MODEL,
                 max_tokens=1_000,
-                system=lcm.instructions(DIALECT, context["summaries"] > 0),
+                system=lcm.instructions(DIALECT, True),
                 tools=tools,
                 messages=context["messages"],
             )

@@ -23,7 +23,7 @@ for (const text of said) {
   while (messages.length > 0) {
     await lcm.turn("chat", messages, { budget, dialect, appendMode: "new", defer: false });
     const context = await lcm.assemble("chat", { budget, dialect });
-    const content = lcm.instructions(dialect, context.summaries > 0);
+    const content = lcm.instructions(dialect, true);
     const request = [{ role: "system", content }, ...context.messages];
     const answer = await openai.chat.completions.create({ model, tools, messages: request });
     const { message } = answer.choices[0];

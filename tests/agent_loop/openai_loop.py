@@ -71,7 +71,7 @@ with lcm_engine.open(store, complete, clock=lambda: time) as lcm:
                 "chat", messages, BUDGET, dialect=DIALECT, append_mode="new", defer=False
             )
             context = lcm.assemble("chat", BUDGET, dialect=DIALECT)
-            system = lcm.instructions(DIALECT, context["summaries"] > 0)
+            system = lcm.instructions(DIALECT, True)
             request = [{"role": "system", "content": system}, *context["messages"]]
             answer = openai.chat.completions.create(model=MODEL, tools=tools, messages=request)
             said = answer.choices[0].message

@@ -248,11 +248,11 @@ fn run(seed: u64, figures: &mut Figures) -> Result<(), String> {
     if conversation.ingest(&file)? != Some(length) {
         return Err("not all of a new transcript is stored".to_owned());
     }
-    let is_sure = differs && edits.len() == 1 && length > 20;
+    let is_one_edit = differs && edits.len() == 1 && length > 20;
     for edit in edits {
         let new = writer.edit(edit, &mut file);
-        // A list of one message is new.
-        let sure = is_sure && file.len() > 1;
+        // The only message of a list is new unless its id is stored, so nothing is sure of it.
+        let is_sure = is_one_edit && file.len() > 1;
         let what = format!("{ids:?} {edit:?} of {new}, {length} messages");
         let stored = conversation.ingest(&file).map_err(|why| format!("{what}: {why}"))?;
         figures.long += u64::from(length > 104);
@@ -265,13 +265,13 @@ fn run(seed: u64, figures: &mut Figures) -> Result<(), String> {
             Edit::Append | Edit::Delete | Edit::Cut => true,
             Edit::Insert | Edit::Replace | Edit::Repeat => ids != Ids::None,
         };
-        if ids == Ids::All || sure && is_exact {
+        if ids == Ids::All || is_sure && is_exact {
             figures.exact += 1;
             if stored != new {
                 return Err(format!("{what}: {stored} were stored"));
             }
         }
-        if sure && conversation.ingest(&file)?.is_some_and(|stored| stored > 0) {
+        if is_sure && conversation.ingest(&file)?.is_some_and(|stored| stored > 0) {
             let shown: Vec<&String> = file.iter().rev().take(8).collect();
             return Err(format!("{what}: more is stored the second time: {shown:?}"));
         }

@@ -377,7 +377,7 @@ fn an_answer_said_again_at_the_place_of_a_moved_one_is_stored() {
         assert_eq!(hand_over(&mut host, &list, by_plan), 5);
         list[9] = again;
         list.push(moved);
-        hand_over(&mut host, &list, by_plan);
+        assert_eq!(hand_over(&mut host, &list, by_plan), 1, "{:?}", host.warnings);
         let stored = host.stored();
         let said = |message: &&Value| text_of(message).contains("is said twice");
         assert_eq!(stored.iter().filter(said).count(), 2, "{:?}", host.warnings);

@@ -572,7 +572,7 @@ fn a_new_text_beside_a_summary_is_stored_with_it() {
 /// message behind it. Both are recognised in every later turn.
 #[test]
 fn a_short_message_beside_a_summary_is_stored_once() {
-    for is_long in [false, true] {
+    for by_plan in [false, true] {
         let mut host = Host::new();
         let words = "and the words of it are many. ".repeat(12);
         let said = chat_of(40).into_iter().map(
@@ -589,19 +589,39 @@ fn a_short_message_beside_a_summary_is_stored_once() {
         list.insert(1, json!({"role": "assistant", "content": "ok"}));
         let before = host.stored().len();
         for turn in 1..6 {
-            match is_long {
-                true => {
-                    host.ingest_in(Dialect::Anthropic, &list);
-                }
-                false => {
-                    host.append(Dialect::Anthropic, &list);
-                }
+            if by_plan {
+                host.ingest_in(Dialect::Anthropic, &list);
+            } else {
+                host.append(Dialect::Anthropic, &list);
             }
             list.push(long_message(["user", "assistant"][turn % 2], 900 + turn));
             host.ensure_sound();
         }
-        assert_eq!(host.stored().len() - before, 6, "{is_long} {:?}", host.warnings);
+        assert_eq!(host.stored().len() - before, 6, "{by_plan} {:?}", host.warnings);
     }
+}
+
+/// A conversation begins with the placeholder turn of an earlier context. Its list is known as a
+/// whole one also after the turn has left the newest marks, so an undo acts.
+#[test]
+fn a_list_behind_a_placeholder_turn_stays_whole() {
+    let mut host = Host::new();
+    let placeholder = json!({"role": "user", "content": "[earlier messages are not shown]"});
+    let mut list = vec![placeholder, long_message("assistant", 1)];
+    for turn in 0..60 {
+        list.extend([long_message("user", 100 + turn), long_message("assistant", 200 + turn)]);
+        // Another text of the same message, so that only what the list says is known.
+        list[1] = json!({"role": "assistant", "content": text_of(&list[1]), "refusal": null});
+        list[1]["turn"] = json!(turn);
+        let added = host.ingest(&list);
+        assert_eq!(added, if turn == 0 { 4 } else { 2 }, "{turn} {:?}", host.warnings);
+    }
+    list.truncate(list.len() - 2);
+    list.push(long_message("user", 300));
+    assert_eq!(host.ingest(&list), 1, "{:?}", host.warnings);
+    let context = host.context_texts();
+    assert!(!context.iter().any(|text| text.contains("number 259 ")), "{:?}", host.warnings);
+    host.ensure_sound();
 }
 
 /// A call with the id `id` and its result.

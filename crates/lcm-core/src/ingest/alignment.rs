@@ -36,7 +36,8 @@ pub(super) struct AlignableEntry {
     pub(super) role: Role,
     /// Bytes and hash of the text, if the entry says one text only; `None`: something else.
     pub(super) text: Option<(usize, [u8; 16])>,
-    /// Running hash over the parts of the list, after the entry.
+    /// Running hash over the parts of the list up to and with the entry, without rendered
+    /// summaries.
     pub(super) list_hash: [u8; 16],
     /// Seq of the message that the entry is by its ids; `None`: its ids say nothing.
     pub(super) known_seq: Option<u64>,
@@ -69,6 +70,12 @@ impl AlignableEntry {
     /// Returns whether the entry, if it matches, proves that entry and message are the same.
     pub(super) fn is_anchor(&self) -> bool {
         self.is_discriminating || self.is_known()
+    }
+
+    /// Returns whether the entry, which matches the message with this mark, proves the match: its
+    /// id is stored, or its content is evidence and it is no other form of the message.
+    pub(super) fn is_anchor_of(&self, mark: &MessageMark) -> bool {
+        self.is_known() || (self.is_discriminating && self.mark.is_same_message(mark))
     }
 
     /// Returns whether the entry is an anchor even where a list may go another way: people and
@@ -144,10 +151,9 @@ impl NewestMessages<'_> {
         {
             let text = texts.next();
             if entry.is_message(position, mark) {
-                let is_exact = entry.mark.says_the_same(mark);
+                run.anchors += usize::from(entry.is_anchor_of(mark));
                 let is_named = entry.is_known() || entry.mark.has_unique_call();
-                run.anchors += usize::from(entry.is_known() || is_exact && entry.is_anchor());
-                run.named += usize::from(is_named && is_exact);
+                run.named += usize::from(is_named && entry.mark.says_the_same(mark));
             } else if entry.is_known() || !text.is_some_and(|text| entry.may_be_copy_of(text)) {
                 break;
             }

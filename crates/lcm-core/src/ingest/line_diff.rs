@@ -5,7 +5,7 @@
 //!
 //! | by | what it needs | reads |
 //! |---|---|---|
-//! | `list` | the list begins with a list that was accepted before | nothing |
+//! | `list` | the list begins with an accepted list | nothing; without an anchor, a window |
 //! | `ids` | an id of an entry leads to a message of the line | messages beside the ids |
 //! | `prefix` | the list begins like the line, or like a later list in it | the equal messages |
 //! | `alignment` | a run of entries ends the line, or is among its newest | these messages |
@@ -19,27 +19,22 @@
 
 use alloc::{string::String, vec::Vec};
 
-use crate::storage::{
-    message_mark::{AcceptedList, MessageMark},
-    store_session::StoreSession,
-};
+use crate::storage::{message_mark::AcceptedList, store_session::StoreSession};
 use lcm_text::{
     base::{error::Result, int, sort},
     message::Role,
 };
 
 use super::{
-    alignment::{self, AlignableEntry, INSIDE_ANCHORS_MIN, MatchedRun, NewestMessages},
+    alignment::{self, AlignableEntry, INSIDE_ANCHORS_MIN, MatchedRun},
     anchor_alignment,
     message_form::{self, MessageForm, compare_forms},
     moved_entries::find_moved,
+    newest_runs::SkippedCounts,
     range_alignment::ComparedRange,
     stored_line::StoredLine,
 };
 
-/// Most starts of a run among the newest messages that are tried; also most entries that are paired
-/// with one message to find them.
-const START_CANDIDATES_MAX: usize = 4;
 /// Most times that the entry after the last aligned one is compared as another form of its message.
 const FORMS_MAX: usize = 16;
 
@@ -75,10 +70,13 @@ pub(super) struct LineDiff {
     pub(super) is_rest: bool,
     /// Seq up to which the caller of the accepted list had seen every message; 0: none.
     pub(super) seen_accepted: u64,
-    /// Position of each entry; `None`: not found in the line, accepted, or `grown`. Ascending,
-    /// except in a rotated list, and of entries that were moved. Two entries with one id may have
-    /// one position.
+    /// Position of each entry; `None`: not found in the line, accepted, `moved`, or `grown`.
+    /// Ascending, except in a rotated list, and of entries that their ids lead elsewhere. Two
+    /// entries with one id may have one position.
     pub(super) positions: Vec<Option<u64>>,
+    /// Entries that stand before a stored entry but were stored behind it, with the positions of
+    /// their messages. They say nothing about the places of their neighbours.
+    pub(super) moved: Vec<(usize, u64)>,
     /// Entries that are other forms of the messages at their positions.
     pub(super) other_forms: Vec<usize>,
     /// The entry that is a longer form of the newest message.
@@ -103,7 +101,7 @@ impl LineDiff {
     /// Finds the last stored entry, and the greatest position of a stored entry.
     pub(super) fn find_last_stored(&self) -> LastStored {
         let last = self.positions.iter().rposition(Option::is_some).map_or(0, |index| index + 1);
-        let position = self.positions.iter().flatten().copied().max().unwrap_or(0);
+        let position = self.list_stored().max().unwrap_or(0);
         LastStored {
             count: last.max(self.accepted),
             position: position.max(self.position_accepted),
@@ -120,7 +118,15 @@ impl LineDiff {
 
     /// Returns whether an entry is stored.
     pub(super) fn is_stored(&self, index: usize) -> bool {
-        index < self.accepted || self.positions.get(index).copied().flatten().is_some()
+        index < self.accepted
+            || self.positions.get(index).copied().flatten().is_some()
+            || self.moved.iter().any(|(moved, _)| *moved == index)
+    }
+
+    /// Lists the positions of the stored entries, without accepted ones, in any order.
+    pub(super) fn list_stored(&self) -> impl Iterator<Item = u64> {
+        let moved = self.moved.iter().map(|(_, position)| *position);
+        self.positions.iter().flatten().copied().chain(moved)
     }
 
     /// Adds an entry that is another form of the message at a position.
@@ -162,13 +168,6 @@ impl AlignedRun {
     fn last_places(&self) -> (usize, u64) {
         (self.start + self.length, self.position_first + int::to_u64(self.length) - 1)
     }
-}
-
-/// Numbers of entries and messages at the beginning of list and line that a search skips.
-#[derive(Clone, Copy, Debug, Default)]
-struct SkippedCounts {
-    entries: usize,
-    messages: usize,
 }
 
 impl LineComparison<'_, '_> {
@@ -213,7 +212,8 @@ impl LineComparison<'_, '_> {
             {
                 self.follow_branches(session, &mut diff, (index + 1, position))?;
             }
-            find_moved(self.line, self.entries, diff.accepted, &mut diff.positions);
+            // Before `compare_tail`, which must not take a moved message for one that follows.
+            diff.moved = find_moved(self.line, self.entries, &diff);
             self.compare_tail(session, &mut diff)?;
             self.find_forms(session, &mut diff)?;
         }
@@ -256,7 +256,7 @@ impl LineComparison<'_, '_> {
 
     /// Finds the longest accepted list with which the list begins, and that has two anchors or ends
     /// with the newest message; else the accepted list before the entries. A list without an anchor
-    /// gives way to a longer window.
+    /// does not count if a longer window begins the list.
     fn find_accepted(&self, session: &mut StoreSession<'_>, diff: &mut LineDiff) -> Result<bool> {
         let head = self.line.message_history().head;
         if !self.line.is_comparable() {
@@ -273,8 +273,7 @@ impl LineComparison<'_, '_> {
             // accepted list does not end with the newest message.
             let is_newest = position == self.line.count_messages();
             let is_proven = anchors >= INSIDE_ANCHORS_MIN || is_newest || diff.is_rest;
-            let is_weak = anchors == 0 && !diff.is_rest;
-            if is_proven && !(is_weak && self.has_window(session, index + 1)?) {
+            if is_proven && (diff.is_rest || !self.gives_way(session, index + 1, anchors)?) {
                 (diff.accepted, diff.position_accepted) = (index + 1, position);
                 diff.seen_accepted = list.seq_seen;
                 return Ok(true);
@@ -287,9 +286,17 @@ impl LineComparison<'_, '_> {
         Ok(true)
     }
 
-    /// Returns whether a window of more than `length` entries, with the newest messages, begins the
-    /// list. A short message may begin the newest list and end a window, too.
-    fn has_window(&self, session: &mut StoreSession<'_>, length: usize) -> Result<bool> {
+    /// Returns whether a beginning of `length` entries with `anchors` gives way to a longer window
+    /// with the newest messages: short words may begin the newest list and end a window, too.
+    fn gives_way(
+        &self,
+        session: &mut StoreSession<'_>,
+        length: usize,
+        anchors: usize,
+    ) -> Result<bool> {
+        if length == 0 || anchors > 0 {
+            return Ok(false);
+        }
         let suffix = self.find_suffix_run(session, SkippedCounts::default())?;
         Ok(suffix.start == 0 && suffix.length > length)
     }
@@ -310,10 +317,7 @@ impl LineComparison<'_, '_> {
             let reaches_end = int::to_usize(run.position_first) + run.length == stored + 1;
             run.anchors >= INSIDE_ANCHORS_MIN || (run.length > 0 && reaches_end)
         };
-        if begun_anew.length > 0
-            && begun_anew.anchors == 0
-            && self.has_window(session, begun_anew.length)?
-        {
+        if self.gives_way(session, begun_anew.length, begun_anew.anchors)? {
             begun_anew = AlignedRun::default();
         }
         if is_proven(&begun_anew) && begun_anew.length >= prefix.length {
@@ -545,9 +549,11 @@ impl LineComparison<'_, '_> {
 
     /// Aligns the entries before, between and after what was found.
     fn align_gaps(&self, session: &mut StoreSession<'_>, diff: &mut LineDiff) -> Result<()> {
-        // Another entry may have a message of a range by its id, or was found there by its content.
-        let mut taken = diff.positions.clone();
-        taken.extend(self.entries.iter().map(|entry| entry.position));
+        // No message counts for two entries: not one that an entry is by its id, nor one that was
+        // found already.
+        let known = self.entries.iter().filter_map(|entry| entry.position);
+        let mut taken: Vec<u64> = diff.list_stored().chain(known).collect();
+        sort::sort(&mut taken);
         let mut start = diff.accepted;
         let mut position = diff.position_accepted + 1;
         while start < self.entries.len() {
@@ -586,7 +592,8 @@ impl LineComparison<'_, '_> {
                 }
                 let slots = diff.positions.iter_mut().zip(self.entries).skip(start);
                 for ((slot, entry), found) in slots.zip(aligned) {
-                    if slot.is_none() && (found == entry.position || !taken.contains(&found)) {
+                    let Some(position) = found.filter(|_| slot.is_none()) else { continue };
+                    if found == entry.position || taken.binary_search(&position).is_err() {
                         *slot = found;
                     }
                 }
@@ -629,104 +636,8 @@ impl LineComparison<'_, '_> {
         Ok(runs)
     }
 
-    /// Finds the longest run with an anchor that ends with the newest message of the line, behind
-    /// what is skipped. Of equally long runs, a run that begins directly there is preferred, then
-    /// the last run.
-    fn find_suffix_run(
-        &self,
-        session: &mut StoreSession<'_>,
-        skipped: SkippedCounts,
-    ) -> Result<AlignedRun> {
-        let least = skipped.entries;
-        let (marks, length) = (self.line.newest_marks(), self.line.count_messages());
-        let is_counted = alignment::has_distinct_calls(marks);
-        let free = int::to_usize(length).saturating_sub(skipped.messages);
-        let mut best = AlignedRun { start: least, ..AlignedRun::default() };
-        for end in (least + 1..=self.entries.len()).rev() {
-            let most = free.min(end - least).min(marks.len());
-            let before = self.entries.get(end - most..end).unwrap_or(&[]);
-            let newest = NewestMessages {
-                marks,
-                texts: self.texts,
-                position_last: length,
-                counts_calls: is_counted && end < self.entries.len(),
-            };
-            let run = newest.match_suffix(before);
-            let is_first = run.length == best.length && end - run.length == least;
-            if run.anchors > 0 && (run.length > best.length || is_first) {
-                best = AlignedRun {
-                    start: end - run.length,
-                    length: run.length,
-                    position_first: length + 1 - int::to_u64(run.length),
-                    anchors: run.anchors,
-                    is_named: run.named > 0,
-                };
-            }
-        }
-        if best.length == marks.len() {
-            self.extend_run(session, skipped, &mut best)?;
-        }
-        Ok(best)
-    }
-
-    /// Extends a run to the equal entries and messages before it, back to what is skipped.
-    fn extend_run(
-        &self,
-        session: &mut StoreSession<'_>,
-        skipped: SkippedCounts,
-        run: &mut AlignedRun,
-    ) -> Result<()> {
-        let (least, first) = (skipped.entries, int::to_u64(skipped.messages) + 1);
-        while run.start > least && run.position_first > first {
-            let page_first = run.position_first.saturating_sub(64).max(first);
-            let mut stored = self.line.read_page(session, page_first)?;
-            stored.truncate(int::to_usize(run.position_first - page_first));
-            if page_first + int::to_u64(stored.len()) < run.position_first {
-                // A large message ended the page, so the page does not reach the run.
-                stored = self.line.read_page(session, run.position_first - 1)?;
-                stored.truncate(1);
-            }
-            let before = self.entries.get(least..run.start).unwrap_or(&[]);
-            let equal = before.iter().rev().zip(stored.iter().rev());
-            let equal: Vec<&AlignableEntry> = equal
-                .take_while(|(entry, stored)| stored.matches_entry(entry))
-                .map(|(entry, _)| entry)
-                .collect();
-            run.anchors += equal.iter().filter(|entry| entry.is_anchor()).count();
-            run.start -= equal.len();
-            run.length += equal.len();
-            run.position_first -= int::to_u64(equal.len());
-            if equal.len() < stored.len() {
-                return Ok(());
-            }
-        }
-        Ok(())
-    }
-
-    /// Finds the longest run that has one of the newest messages; it need not end with the newest.
-    /// The run must have two anchors, and no entry before it that is not confirmed.
-    fn find_inside_run(&self, session: &mut StoreSession<'_>) -> Result<AlignedRun> {
-        let marks = self.line.newest_marks();
-        let newest_first = self.line.count_messages() + 1 - int::to_u64(marks.len());
-        let mut best = AlignedRun::default();
-        for (start, position_first) in rank_starts(newest_first, marks, self.entries) {
-            let entries = self.entries.get(start..).unwrap_or(&[]);
-            let MatchedRun { length, anchors, .. } =
-                self.match_messages(session, entries, position_first)?;
-            let mut run =
-                AlignedRun { start, length, position_first, anchors, ..AlignedRun::default() };
-            self.extend_run(session, SkippedCounts::default(), &mut run)?;
-            let is_near = run.start <= self.confirmed;
-            let is_proven = is_near && run.anchors >= INSIDE_ANCHORS_MIN;
-            if is_proven && run.length > best.length {
-                best = run;
-            }
-        }
-        Ok(best)
-    }
-
     /// Matches entries with the messages of the line from `position_first` on.
-    fn match_messages(
+    pub(super) fn match_messages(
         &self,
         session: &mut StoreSession<'_>,
         entries: &[AlignableEntry],
@@ -746,8 +657,7 @@ impl LineComparison<'_, '_> {
                     return Ok(run);
                 }
                 run.length += 1;
-                let is_exact = entry.mark.is_same_message(mark);
-                run.anchors += usize::from(is_exact && entry.is_anchor());
+                run.anchors += usize::from(entry.is_anchor_of(mark));
                 continue;
             }
             let stored = self.line.read_page(session, position)?;
@@ -756,40 +666,8 @@ impl LineComparison<'_, '_> {
                     return Ok(run);
                 }
                 run.length += 1;
-                let is_exact = entry.mark.is_same_message(&stored.mark);
-                run.anchors += usize::from(is_exact && entry.is_anchor());
+                run.anchors += usize::from(entry.is_anchor_of(&stored.mark));
             }
         }
     }
-}
-
-/// Ranks the places at which entries may begin to equal the newest messages, each an index of an
-/// entry and a position, by the number of messages that agree at the same distance.
-fn rank_starts(
-    newest_first: u64,
-    marks: &[MessageMark],
-    entries: &[AlignableEntry],
-) -> Vec<(usize, u64)> {
-    let mut places: Vec<([u8; 8], usize)> =
-        (0..).zip(entries).map(|(place, entry)| (entry.mark.meaning, place)).collect();
-    sort::sort(&mut places);
-    // The distance between entry and message, made positive, with the place of the entry.
-    let mut starts: Vec<(u64, usize)> = Vec::new();
-    for (position, mark) in (newest_first..).zip(marks) {
-        let from = places.partition_point(|(known, _)| *known < mark.meaning);
-        let equal = places.iter().skip(from).take_while(|(known, _)| *known == mark.meaning);
-        // A message that is repeated often says little about the start.
-        let equal = equal.take(START_CANDIDATES_MAX);
-        let distance = |place: usize| position + int::to_u64(entries.len() - place);
-        starts.extend(equal.map(|(_, place)| (distance(*place), *place)));
-    }
-    sort::sort(&mut starts);
-    let mut counted: Vec<(usize, u64, usize)> = starts
-        .chunk_by(|left, right| left.0 == right.0)
-        .filter_map(|equal| equal.first().map(|(distance, place)| (equal.len(), *distance, *place)))
-        .collect();
-    sort::sort(&mut counted);
-    let best = counted.into_iter().rev().take(START_CANDIDATES_MAX);
-    best.map(|(_, distance, place)| (place, distance - int::to_u64(entries.len() - place)))
-        .collect()
 }

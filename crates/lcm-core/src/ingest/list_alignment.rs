@@ -68,8 +68,7 @@ impl ComparedRow<'_> {
     fn list_parts(&self) -> &[SaidPart] {
         match self.part {
             Some(part) => core::slice::from_ref(part),
-            None if self.entry.own_said.is_empty() => &self.entry.said,
-            None => &self.entry.own_said,
+            None => self.entry.own_said.as_ref().unwrap_or(&self.entry.said),
         }
     }
 

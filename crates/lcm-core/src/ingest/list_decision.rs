@@ -229,6 +229,8 @@ impl LineRequest<'_, '_> {
         let positions = &self.diff.positions;
         let place = |index: &usize| Some((*index, positions.get(*index).copied().flatten()?));
         let mut forms: Vec<(usize, u64)> = self.diff.other_forms.iter().filter_map(place).collect();
+        let mut known: Vec<u64> = self.entries.iter().filter_map(|entry| entry.position).collect();
+        sort::sort(&mut known);
         let (mut start, mut before) = (self.diff.accepted, self.diff.position_accepted);
         for (index, position) in positions.iter().enumerate().skip(start) {
             let Some(position) = *position else { continue };
@@ -241,13 +243,13 @@ impl LineRequest<'_, '_> {
                     self.follows_in_list(before, *first)
                         && self.follows_in_list((first + length).saturating_sub(1), position)
                 });
-            // A message of the gap that another entry is by its id has no other form here.
+            // No entry of the gap is another form of a message that an entry is by its id.
             let is_free = |first: &u64| {
-                let mut known = self.entries.iter().filter_map(|entry| entry.position);
-                !known.any(|known| (*first..*first + length).contains(&known))
+                let next = known.partition_point(|known| known < first);
+                known.get(next).is_none_or(|known| *known >= first + length)
             };
             if length > 0
-                && let Some(first) = firsts.next_back().filter(is_free)
+                && let Some(first) = firsts.rfind(is_free)
             {
                 forms.extend(self.find_gap_forms(session, start, first + length, decision)?);
             }
@@ -472,7 +474,7 @@ impl LineRequest<'_, '_> {
 
     /// Lists the positions of the stored entries as ranges, each the position before and the last.
     fn list_positions(&self) -> Vec<(u64, u64)> {
-        self.diff.positions.iter().flatten().map(|position| (position - 1, *position)).collect()
+        self.diff.list_stored().map(|position| (position - 1, position)).collect()
     }
 
     /// Finds where the list leaves the line, and the set-aside messages with which it goes on. A

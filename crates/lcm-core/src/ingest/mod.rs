@@ -31,6 +31,7 @@ mod list_texts;
 mod message_form;
 mod moved_entries;
 mod new_messages;
+mod newest_runs;
 mod planned_line;
 mod range_alignment;
 mod reconcile;

@@ -1,42 +1,47 @@
 //! Entries that a host inserted between stored ones: the first such list stores them behind the
 //! newest message, and a later list has them at their place again.
 //!
-//! In: the entries of a list, and the positions that were found. Out: the positions of the inserted
-//! entries. [`super::line_diff`] uses this module. A list that begins with an accepted list needs
-//! no such search, so it matters for windows, which are not remembered.
+//! In: the entries of a list, and the positions that were found. Out: the inserted entries with the
+//! positions of their messages. [`super::line_diff`] uses this module. Every list is searched
+//! behind its accepted beginning. Windows need this most: they are not remembered as accepted
+//! lists, so each window is compared anew.
+
+use alloc::vec::Vec;
 
 use lcm_text::base::int;
 
-use super::{alignment::AlignableEntry, stored_line::StoredLine};
+use super::{alignment::AlignableEntry, line_diff::LineDiff, stored_line::StoredLine};
 
-/// Finds the entries from index `first` on that stand before a stored entry and say the same as one
-/// of the newest messages of a greater position. Only strong anchors count, and only if list and
-/// line have the text once: what a list repeats is stored again.
+/// Finds entries that stand before a stored entry but were stored behind it: pairs of an index and
+/// the position of the message. Such an entry is a strong anchor and equals exactly one of the
+/// newest messages, and no other entry of the list has its text or is this message by its id.
 pub(super) fn find_moved(
     line: &StoredLine<'_>,
     entries: &[AlignableEntry],
-    first: usize,
-    positions: &mut [Option<u64>],
-) {
+    diff: &LineDiff,
+) -> Vec<(usize, u64)> {
     let marks = line.newest_marks();
     let position_first = line.count_messages() + 1 - int::to_u64(marks.len());
-    // Position of the next stored entry.
-    let mut next = u64::MAX;
-    for (index, entry) in entries.iter().enumerate().skip(first).rev() {
-        let found = positions.get(index).copied().flatten();
-        next = found.unwrap_or(next);
-        if found.is_some() || !entry.is_strong_anchor() {
+    // Position of the next stored entry; `None`: no stored entry follows.
+    let mut next: Option<u64> = None;
+    let mut moved = Vec::new();
+    for (index, entry) in entries.iter().enumerate().skip(diff.accepted).rev() {
+        let found = diff.positions.get(index).copied().flatten();
+        next = found.or(next);
+        let Some(next) = next else { continue };
+        // An id decides alone, also that of a message that was set aside.
+        if found.is_some() || entry.is_known() || !entry.is_strong_anchor() {
             continue;
         }
-        let others = entries.iter().filter(|other| other.mark.is_same_message(&entry.mark));
-        let (mut count, mut position) = (others.count(), 0);
-        for (place, mark) in (position_first..).zip(marks) {
-            if entry.mark.is_same_message(mark) {
-                (count, position) = (count + 1, place);
-            }
-        }
-        if count == 2 && position > next && !positions.contains(&Some(position)) {
-            positions.get_mut(index).into_iter().for_each(|slot| *slot = Some(position));
+        let places = (position_first..).zip(marks);
+        let mut equal = places.filter(|(_, mark)| entry.mark.is_same_message(mark));
+        let (Some((position, _)), None) = (equal.next(), equal.next()) else { continue };
+        let is_equal = |other: &&AlignableEntry| other.mark.is_same_message(&entry.mark);
+        let is_taken = diff.positions.contains(&Some(position))
+            || entries.iter().any(|other| other.position == Some(position));
+        if position > next && !is_taken && entries.iter().filter(is_equal).count() == 1 {
+            moved.push((index, position));
         }
     }
+    moved
 }

@@ -2,8 +2,9 @@
 //!
 //! In: the entries of a list, with the parts that begin like a rendered summary or are placeholder
 //! turns. Out: the entries without the parts that are what the engine renders for the id, compared
-//! by hash, and without placeholder turns. Anything else stays a message: nobody can hide words
-//! behind the id of a summary.
+//! by hash, and without placeholder turns. An entry that is stored with these parts keeps them, but
+//! the running hash of the list leaves them out. Anything else stays a message: nobody can hide
+//! words behind the id of a summary.
 
 use alloc::vec::Vec;
 
@@ -28,9 +29,9 @@ use super::transcript::{SummaryPart, TranscriptEntry};
 const SUMMARIES_MAX: usize = 1_024;
 
 /// Removes rendered summaries and placeholder turns from the entries of users. An entry without
-/// other parts becomes empty. An entry that equals one of the newest messages, summary included,
-/// keeps them: the message was stored with the summary, because its other text was new. In a
-/// conversation without messages, all entries keep them.
+/// other parts becomes empty. Two kinds of entries keep these parts, and only the running hash of
+/// the list leaves them out: an entry that equals one of the newest messages, summary included, and
+/// every entry in a conversation without messages.
 ///
 /// # Errors
 ///
@@ -51,7 +52,8 @@ pub(super) fn strip_rendered<'a>(
     let mut ids: Vec<[u8; 8]> =
         parts.filter_map(|part| summary::parse_summary_id(&part.id).ok()).collect();
     sort::sort_and_dedup(&mut ids);
-    ids.truncate(SUMMARIES_MAX);
+    // A conversation without messages has no summaries.
+    ids.truncate(if head.messages == 0 { 0 } else { SUMMARIES_MAX });
     let keys: Vec<RecordKey<Summary>> = ids.iter().map(|id| Summary::key(call.keys, *id)).collect();
     let (offsets, render) = (&call.config.time_offsets, summary::choose_markup(call.config));
     let mut rendered: Vec<([u8; 8], [u8; 16])> = Vec::new();
@@ -68,7 +70,12 @@ pub(super) fn strip_rendered<'a>(
     for entry in entries {
         let mut marks = head.recent_marks.iter();
         let is_stored = marks.any(|mark| mark.is_same_message(&entry.whole_mark));
-        entry.strip_parts(&is_rendered, is_stored || head.messages == 0);
+        let own = entry.list_own_parts(&is_rendered);
+        if is_stored || head.messages == 0 {
+            entry.own_said = Some(own);
+        } else if own.len() < entry.said.len() {
+            entry.keep_parts(own);
+        }
     }
     Ok(())
 }

@@ -102,10 +102,12 @@ impl LeadRequest<'_, '_> {
         Ok(shares_most(&meaning::normalize_text(&stored), &text))
     }
 
-    /// Counts the last entries of the lead that equal the messages of the line before the first
-    /// entry after the lead. Returns 0 if that entry is not in the line.
+    /// Counts the last entries of the lead that equal the messages of the line directly before the
+    /// first entry after the lead. Returns 0 if no place of that entry is known.
     fn count_in_line(&self, session: &mut StoreSession<'_>) -> Result<usize> {
-        // The messages of an accepted list follow each other, but for a list with branches.
+        // An accepted list has no positions, so the place is counted back from its end. That is
+        // wrong if the list has branches or other forms: the messages there are no such system
+        // messages, so the lead fills the slot.
         let accepted = int::to_u64(self.diff.accepted);
         let position = match accepted {
             0 => self.diff.positions.first().copied().flatten().unwrap_or(0),

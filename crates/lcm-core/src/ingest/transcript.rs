@@ -41,9 +41,10 @@ pub(super) struct TranscriptEntry {
     pub(super) event_key: Option<String>,
     /// What each part of the message says; at least one part.
     pub(super) said: Vec<SaidPart>,
-    /// The parts of `said` that are no rendered summaries, which the running hash of the list has;
-    /// empty: all of them. So the hash is the same before and after the message was stored.
-    pub(super) own_said: Vec<SaidPart>,
+    /// The parts of `said` that the running hash of the list has: those that are no rendered
+    /// summaries and no placeholder turns; `None`: all of `said`. So the hash of a list stays the
+    /// same whether or not the message was stored with these parts.
+    pub(super) own_said: Option<Vec<SaidPart>>,
     /// Bytes of the text, if the message says one text only; `None`: something else.
     pub(super) text_bytes: Option<u32>,
     pub(super) mark: MessageMark,
@@ -95,7 +96,7 @@ impl TranscriptEntry {
             entry_id,
             event_key,
             said,
-            own_said: Vec::new(),
+            own_said: None,
             text_bytes: meaning::read_text(raw, message).map(|text| int::to_u32(text.len())),
             role: message.role,
             is_discriminating: message.is_discriminating,
@@ -118,7 +119,7 @@ impl TranscriptEntry {
             entry_id: None,
             event_key: None,
             said: Vec::new(),
-            own_said: Vec::new(),
+            own_said: None,
             text_bytes: None,
             mark: MessageMark::default(),
             whole_mark: MessageMark::default(),
@@ -134,29 +135,27 @@ impl TranscriptEntry {
         }
     }
 
-    /// Removes the parts for which `is_rendered` holds, of those that begin like rendered
-    /// summaries. An entry without further parts is empty. `keeps_parts`: removes them only from
-    /// the running hash of the list.
-    pub(super) fn strip_parts(
-        &mut self,
+    /// Lists the parts of `said` for which `is_rendered` does not hold. It is asked about those
+    /// that begin like rendered summaries.
+    pub(super) fn list_own_parts(
+        &self,
         is_rendered: &dyn Fn(&SummaryPart, &SaidPart) -> bool,
-        keeps_parts: bool,
-    ) {
+    ) -> Vec<SaidPart> {
         let is_own = |(place, said): &(usize, &SaidPart)| {
             let mut parts = self.summaries.iter();
             !parts.any(|part| part.place == *place && is_rendered(part, said))
         };
-        let own = self.said.iter().enumerate().filter(is_own).map(|(_, said)| *said);
-        let own: Vec<SaidPart> = own.collect();
-        if keeps_parts {
-            self.own_said = own;
-        } else if own.len() < self.said.len() {
-            self.mark =
-                MessageMark::from_parts(&own, self.entry_id.clone(), self.event_key.clone());
-            self.is_empty |= own.is_empty();
-            self.said = own;
-            (self.is_discriminating, self.text_bytes, self.redacted_copy) = (false, None, None);
-        }
+        self.said.iter().enumerate().filter(is_own).map(|(_, said)| *said).collect()
+    }
+
+    /// Keeps only the parts `own` of the message. An entry without parts is empty.
+    pub(super) fn keep_parts(&mut self, own: Vec<SaidPart>) {
+        self.mark = MessageMark::from_parts(&own, self.entry_id.clone(), self.event_key.clone());
+        self.is_empty |= own.is_empty();
+        self.said = own;
+        // Their places are those before the call.
+        self.summaries.clear();
+        (self.is_discriminating, self.text_bytes, self.redacted_copy) = (false, None, None);
     }
 
     /// Returns whether the message has an entry id or event key that counts.
@@ -307,7 +306,7 @@ fn parse_entry(mut fields: JsonFields<'_>, index: usize) -> Result<TranscriptEnt
         entry_id,
         event_key,
         said,
-        own_said: Vec::new(),
+        own_said: None,
         text_bytes: fields.take_optional_u32("text_bytes"),
         role: ROLES.get(role).copied().unwrap_or(Role::System),
         is_discriminating: fields.take_flag("discriminating"),

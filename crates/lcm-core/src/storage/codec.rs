@@ -252,8 +252,8 @@ fn finish_encoding(value: postcard::Result<Vec<u8>>) -> Result<Vec<u8>> {
     ensure_value_bounded(value.map_err(|_| unwritable_record_error())?)
 }
 
-/// The error of a record that cannot be encoded. The reasons of the library name no member, so the
-/// error does not have them.
+/// Returns the error `corrupt` of a record that cannot be encoded, which no type of record causes.
+/// It leaves out the reason of the library, which names no member.
 #[cold]
 #[inline(never)]
 pub(super) fn unwritable_record_error() -> Error {
@@ -269,7 +269,7 @@ fn out_of_bounds_error(key: &str) -> Error {
 #[cold]
 #[inline(never)]
 fn unreadable_record_error(key: &str) -> Error {
-    Error::corrupt_store(format_args!("`{key}` must hold a whole record of its kind"))
+    Error::corrupt_store(format_args!("`{key}` cannot be read as a record of its kind"))
 }
 
 fn ensure_value_bounded(value: Vec<u8>) -> Result<Vec<u8>> {

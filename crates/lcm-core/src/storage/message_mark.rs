@@ -118,7 +118,7 @@ fn are_different(one: [u8; 4], other: [u8; 4]) -> bool {
 /// A list of a host whose messages are all stored. Longer lists may begin with it.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct AcceptedList {
-    /// Running hash over the parts of the list, with their ids.
+    /// Running hash over the parts of the list, with their ids, without rendered summaries.
     pub(crate) hash: [u8; 16],
     /// Hash over the texts of the list as they were handed over last, and over the system messages;
     /// zeros: unknown.

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     ask::read_requests,
     clock::Cancel,
+    drive::TaskRange,
     error::{Error, Result},
     record::completion_result,
     types::{CompletionRequest, CompletionResult},
@@ -26,8 +27,13 @@ pub(crate) struct CompletionExchange {
 }
 
 impl CompletionExchange {
-    /// Keeps the requests that a result has: those of a plan, or the one that follows the refused
-    /// answer to the request at `place`.
+    /// Keeps the requests that a result has. `requests` replaces all. `next` replaces the request
+    /// at `place`, whose answer was refused; `None`: the call applied no answer, and `next` is left
+    /// out.
+    ///
+    /// # Errors
+    ///
+    /// `internal`: a request has another shape.
     pub(crate) fn take_requests(&mut self, result: &Value, place: Option<usize>) -> Result<()> {
         if let Some(requests) = result.get("requests") {
             self.requests = read_requests(requests)?;
@@ -39,24 +45,30 @@ impl CompletionExchange {
         Ok(())
     }
 
-    /// Adds the id of the request at `place` to the arguments of a call, and the answer unless they
-    /// have one.
+    /// Adds `request_id` of the request at `place` to the arguments of a call, and `answer` unless
+    /// they have one. Either is null if no plan returned the request, or the model did not complete
+    /// it.
     pub(crate) fn add_answer(&self, place: usize, arguments: &mut Map<String, Value>) {
         let id = self.requests.get(place).map(|request| &request.id);
         arguments.insert("request_id".to_owned(), json!(id));
         arguments.entry("answer").or_insert(json!(self.answers.get(&place)));
     }
 
-    /// Lets the model complete `count` requests from the one at `first` on, all at the same time.
-    /// Returns the state of each answer: the component needs no text to decide what to apply.
+    /// Lets the model complete a range of the requests, all at the same time. Returns the state of
+    /// each answer: the component needs no text to decide what to apply.
+    ///
+    /// # Errors
+    ///
+    /// `internal`: no plan returned these requests.
     pub(crate) fn complete(
         &mut self,
         model: &dyn CompletionProvider,
-        (first, count): (usize, usize),
+        range: TaskRange,
         cancel: &Cancel,
     ) -> Result<Vec<Value>> {
+        let first = range.index_first;
         let missing = || Error::internal("`drive.step` names requests that no plan returned");
-        let requests = self.requests.get(first..first.saturating_add(count));
+        let requests = self.requests.get(first..first.saturating_add(range.count));
         let requests = requests.ok_or_else(missing)?;
         let answers = complete_all(model, requests, cancel);
         let state_of = |(request, answer): (&CompletionRequest, &CompletionResult)| match answer {

@@ -41,14 +41,16 @@ struct Driver<'a> {
     state: TaskState,
 }
 
-/// What the component asked the host to keep for a task.
+/// What a task has so far.
 #[derive(Default)]
 struct TaskState {
     /// References to uploaded messages, by index.
     uploads: BTreeMap<usize, String>,
     /// Elements of results, as parts of a JSON array.
     kept: Vec<String>,
+    /// Requests of the last plan, and the answers of the model.
     completions: CompletionExchange,
+    /// What the instructions said of the result.
     report: TaskReport,
 }
 
@@ -166,8 +168,8 @@ impl Driver<'_> {
 
     /// Lets the model complete requests.
     fn complete_requests(&mut self, range: TaskRange) -> CallResult<Value> {
-        let (model, places) = (self.lcm.model(), (range.index_first, range.count));
-        let answers = self.state.completions.complete(model, places, self.parts.cancel)?;
+        let (model, cancel) = (self.lcm.model(), self.parts.cancel);
+        let answers = self.state.completions.complete(model, range, cancel)?;
         Ok(json!({ "answers": answers }))
     }
 

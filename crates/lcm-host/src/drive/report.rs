@@ -19,7 +19,8 @@ pub(super) struct TaskReport {
 }
 
 impl TaskReport {
-    /// Takes what an instruction reports.
+    /// Moves the pass, warnings, note and result out of an instruction. A later member replaces an
+    /// earlier one of the same name.
     pub(super) fn take_members(&mut self, next: &mut Instruction) {
         self.passes.extend(next.pass.take());
         self.warnings.append(&mut next.warnings);

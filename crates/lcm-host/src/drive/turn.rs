@@ -35,6 +35,7 @@ impl Lcm {
         let mut compact_appended = || -> Result<Option<CompactReport>> {
             let task = options.build_task(conversation);
             let decided: TurnResult = self.drive_passes(&task, clock, cancel, &mut |_| ())?;
+            // `deferred` stays set if the compaction fails.
             report.deferred = decided.deferred;
             let task = decided.compact.then(|| compact.build_turn_task(conversation));
             task.map(|task| self.drive_passes(&task, clock, cancel, &mut |_| ())).transpose()

@@ -174,7 +174,10 @@ impl DialectReading<'_> {
             }
             _ => false,
         };
-        (is_named && !self.parts.iter().any(has_call_id))
+        // SDKs that name members in camelCase have the calls of an answer beside its content.
+        let has_calls =
+            self.find_filled("toolCalls").is_some_and(|member| member.kind == JsonKind::Array);
+        ((is_named || has_calls) && !self.parts.iter().any(has_call_id))
             || self.parts.iter().any(is_foreign_part)
             || [self.find_foreign_list(), self.find_filled(self.unread_list_key())]
                 .into_iter()

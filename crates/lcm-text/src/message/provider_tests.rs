@@ -501,6 +501,23 @@ fn a_dialect_that_loses_tools_is_refused() {
     }
 }
 
+/// SDKs such as Mistral's and Cohere's have camelCase members, in which a dialect reads no call.
+#[test]
+fn calls_in_the_names_of_an_sdk_are_refused() {
+    use Dialect::{Anthropic, Gemini, Lcm, OpenaiChat, OpenaiResponses};
+    let calls = r#""toolCalls":[{"id":"c","function":{"name":"f","arguments":"{}"}}]"#;
+    for dialect in [Lcm, Anthropic, OpenaiChat, OpenaiResponses, Gemini] {
+        for content in ["\"\"", "null", "\"Let me look.\""] {
+            let raw = format!(r#"{{"role":"assistant","content":{content},{calls}}}"#);
+            let error = super::parse_given(dialect.into(), &raw).unwrap_err();
+            assert_eq!(error.code, ErrorCode::InvalidInput, "{raw}");
+        }
+    }
+    let read = r#""tool_calls":[{"id":"c","type":"function","function":{"name":"f"}}]"#;
+    let raw = format!(r#"{{"role":"assistant","content":null,{read},{calls}}}"#);
+    assert!(super::parse_given(OpenaiChat.into(), &raw).is_ok());
+}
+
 #[test]
 fn content_in_the_form_of_a_framework_is_stored_and_in_doubt() {
     let doubt = DialectMismatch { looks_like: None, loses_tools: false };
