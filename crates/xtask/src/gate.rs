@@ -182,7 +182,7 @@ impl Size {
     }
 }
 
-fn gzipped(bytes: &[u8]) -> Result<usize> {
+pub(crate) fn gzipped(bytes: &[u8]) -> Result<usize> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(bytes)?;
     Ok(encoder.finish()?.len())

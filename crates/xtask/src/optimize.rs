@@ -14,6 +14,7 @@ use wasmparser::{Parser, Payload};
 use crate::{
     component::sha256,
     function_order,
+    gate::gzipped,
     workspace::{Workspace, run, write_if_changed},
 };
 
@@ -70,11 +71,21 @@ pub(crate) fn optimized(workspace: &Workspace, module: &[u8], target: &Path) -> 
     fs::write(&input, with_plain_names(module)?).context("writing the module for wasm-opt")?;
     run(Command::new(&program).args(ARGUMENTS).arg(&input).arg("-o").arg(&output))?;
     let smaller = fs::read(&output).context("reading what wasm-opt wrote")?;
-    let named = function_order::name_by_order(&smaller)?;
-    fs::write(&input, named).context("writing the module for wasm-opt")?;
-    run(Command::new(&program).args(ORDERING).arg(&input).arg("-o").arg(&output))?;
-    fs::rename(&output, &kept).context("keeping what wasm-opt wrote")?;
-    fs::read(&kept).context("reading what wasm-opt wrote")
+    let mut best: Option<(usize, Vec<u8>)> = None;
+    for called_first in function_order::CALLED_FIRST {
+        let named = function_order::name_by_order(&smaller, called_first)?;
+        fs::write(&input, named).context("writing the module for wasm-opt")?;
+        run(Command::new(&program).args(ORDERING).arg(&input).arg("-o").arg(&output))?;
+        let ordered = fs::read(&output).context("reading what wasm-opt wrote")?;
+        let size = gzipped(&ordered)?;
+        if best.as_ref().is_none_or(|(least, _)| size < *least) {
+            best = Some((size, ordered));
+        }
+    }
+    let (_, best) = best.context("no order of functions")?;
+    fs::write(&output, &best).context("writing the ordered module")?;
+    fs::rename(&output, &kept).context("keeping the ordered module")?;
+    Ok(best)
 }
 
 /// Installs the pinned program if it is missing, and returns its path.
