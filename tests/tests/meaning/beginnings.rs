@@ -225,6 +225,23 @@ fn a_system_message_of_the_sequence_stays_one() {
     }
 }
 
+/// A window may begin with a system message of the sequence, behind which messages are left out.
+/// The prompt stays in the slot.
+#[test]
+fn a_window_that_begins_with_a_system_message_keeps_the_prompt() {
+    let lead = json!({"role": "system", "content": "You help people with their tax returns."});
+    let note = json!({"role": "system", "content": "The office is closed from now on."});
+    let mut host = Host::new();
+    let chat = chat_of(8);
+    let list = [&[lead], &chat[..2], std::slice::from_ref(&note), &chat[2..6]].concat();
+    host.append(Dialect::OpenaiChat, &list);
+    let window = [&[note], &chat[4..7]].concat();
+    assert_eq!(host.append(Dialect::OpenaiChat, &window).ingested, 1, "{:?}", host.warnings);
+    let lines = host.export_chat();
+    assert_eq!(lines.iter().filter(|line| line.contains("is closed")).count(), 1);
+    host.ensure_sound();
+}
+
 /// An error names the message by its place in the whole list.
 #[test]
 fn an_error_after_a_known_beginning_has_the_index_in_the_list() {

@@ -384,3 +384,39 @@ fn an_answer_said_again_at_the_place_of_a_moved_one_is_stored() {
         host.ensure_sound();
     }
 }
+
+/// A message with an id moves forward in the list, and one without an id says the same behind it.
+/// What the list has by its id is not set aside, and no message counts for two.
+#[test]
+fn a_message_that_its_id_moves_stays_in_the_context() {
+    for by_plan in [false, true] {
+        let mut host = Host::new();
+        let chat = chat_of(8);
+        let mut moved = chat[4].clone();
+        moved["id"] = json!("m1");
+        hand_over(&mut host, &chat[..2], by_plan);
+        let list = [&chat[..4], std::slice::from_ref(&moved)].concat();
+        hand_over(&mut host, &list, by_plan);
+        let mut list = chat[..2].to_vec();
+        list.extend([moved.clone(), chat[2].clone(), chat[3].clone(), chat[4].clone()]);
+        list.push(with_id("m2", 12));
+        assert_eq!(hand_over(&mut host, &list, by_plan), 2, "{:?}", host.warnings);
+        let context = host.context_texts();
+        let same = context.iter().filter(|text| **text == text_of(&moved));
+        assert_eq!(same.count(), 2, "{:?}", host.warnings);
+        host.ensure_sound();
+
+        let mut host = Host::new();
+        let mut first = chat[0].clone();
+        first["id"] = json!("m1");
+        hand_over(&mut host, &[&[first.clone()], &chat[1..3]].concat(), by_plan);
+        let list = [&chat[..3], &[first.clone()], &chat[3..4]].concat();
+        hand_over(&mut host, &list, by_plan);
+        let list = [&chat[..3], &chat[..1], &chat[3..4], &[first], &chat[5..6]].concat();
+        hand_over(&mut host, &list, by_plan);
+        let texts = texts_of(&host.stored());
+        let same = texts.iter().filter(|text| **text == text_of(&chat[0]));
+        assert_eq!(same.count(), 3, "{:?}", host.warnings);
+        host.ensure_sound();
+    }
+}

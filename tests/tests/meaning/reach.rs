@@ -39,6 +39,44 @@ fn a_message_inserted_into_a_window_is_stored_once() {
     }
 }
 
+/// A host inserts another message beside one that it inserted before, or answers again what a
+/// counted call did: the new message is no form of the first one, which the list has elsewhere.
+#[test]
+fn a_message_beside_an_inserted_one_is_no_form_of_it() {
+    let mut host = Host::new();
+    let chat = chat_of(12);
+    host.append(Dialect::OpenaiChat, &chat[..8]);
+    let mut window = chat[1..10].to_vec();
+    window.insert(2, long_message("user", 100));
+    host.append(Dialect::OpenaiChat, &window);
+    window.drain(..1);
+    window.insert(6, long_message("user", 102));
+    window.extend_from_slice(&chat[10..]);
+    assert_eq!(host.append(Dialect::OpenaiChat, &window).ingested, 3, "{:?}", host.warnings);
+    assert!(host.context_texts().contains(&text_of(&long_message("user", 102))));
+    host.ensure_sound();
+
+    let mut host = Host::new();
+    let pair = |id: &str| {
+        let mut messages = call_messages(1, "call_abcdefghijklmnop");
+        messages[0]["tool_calls"][0]["id"] = json!(id);
+        messages[1]["tool_call_id"] = json!(id);
+        messages
+    };
+    let long = call_messages(7, "call_1");
+    let head = [chat[..1].to_vec(), pair("call_0").to_vec(), chat[1..2].to_vec(), long.to_vec()];
+    host.append(Dialect::OpenaiChat, &[chat[..2].to_vec(), long.to_vec()].concat());
+    let list = [head.concat(), chat[2..4].to_vec()].concat();
+    host.append(Dialect::OpenaiChat, &list);
+    let list = [head.concat(), pair("call_2").to_vec(), chat[2..5].to_vec()].concat();
+    host.append(Dialect::OpenaiChat, &list);
+    let stored = host.stored();
+    for message in &list {
+        assert!(stored.contains(message), "{message} {:?}", host.warnings);
+    }
+    host.ensure_sound();
+}
+
 /// The newest message is short and was stored alone, so a list began with it. A window that begins
 /// and ends with such a message is no list that begins there.
 #[test]

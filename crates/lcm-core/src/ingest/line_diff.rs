@@ -28,9 +28,9 @@ use lcm_text::{
 use super::{
     alignment::{self, AlignableEntry, INSIDE_ANCHORS_MIN, MatchedRun},
     anchor_alignment,
+    line_runs::SkippedCounts,
     message_form::{self, MessageForm, compare_forms},
     moved_entries::find_moved,
-    newest_runs::SkippedCounts,
     range_alignment::ComparedRange,
     stored_line::StoredLine,
 };
@@ -106,6 +106,14 @@ impl LineDiff {
             count: last.max(self.accepted),
             position: position.max(self.position_accepted),
         }
+    }
+
+    /// Lists the positions, ascending, that the entries have by their ids, or were found at.
+    pub(super) fn list_taken(&self, entries: &[AlignableEntry]) -> Vec<u64> {
+        let known = entries.iter().filter_map(|entry| entry.position);
+        let mut taken: Vec<u64> = known.chain(self.list_stored()).collect();
+        sort::sort(&mut taken);
+        taken
     }
 
     /// Creates the result for a list that is not aligned: only entries known by id are stored.
@@ -403,7 +411,7 @@ impl LineComparison<'_, '_> {
     }
 
     /// Returns whether a run at the end of the line is no repetition, wherever it is in the list.
-    fn is_certain_run(&self, run: &AlignedRun) -> bool {
+    pub(super) fn is_certain_run(&self, run: &AlignedRun) -> bool {
         let entries = self.entries.get(run.start..run.start + run.length).unwrap_or(&[]);
         run.is_named || alignment::have_certain_texts(entries)
     }
@@ -551,9 +559,7 @@ impl LineComparison<'_, '_> {
     fn align_gaps(&self, session: &mut StoreSession<'_>, diff: &mut LineDiff) -> Result<()> {
         // No message counts for two entries: not one that an entry is by its id, nor one that was
         // found already.
-        let known = self.entries.iter().filter_map(|entry| entry.position);
-        let mut taken: Vec<u64> = diff.list_stored().chain(known).collect();
-        sort::sort(&mut taken);
+        let taken = diff.list_taken(self.entries);
         let mut start = diff.accepted;
         let mut position = diff.position_accepted + 1;
         while start < self.entries.len() {

@@ -102,7 +102,8 @@ impl LineComparison<'_, '_> {
     }
 
     /// Finds the longest run that has one of the newest messages; it need not end with the newest.
-    /// The run must have two anchors, and no entry before it that is not confirmed.
+    /// The run must have two anchors; and no entry before it that is not confirmed, or enough texts
+    /// that it is no repetition, wherever it is in the list.
     pub(super) fn find_inside_run(&self, session: &mut StoreSession<'_>) -> Result<AlignedRun> {
         let marks = self.line.newest_marks();
         let newest_first = self.line.count_messages() + 1 - int::to_u64(marks.len());
@@ -114,7 +115,7 @@ impl LineComparison<'_, '_> {
             let mut run =
                 AlignedRun { start, length, position_first, anchors, ..AlignedRun::default() };
             self.extend_run(session, SkippedCounts::default(), &mut run)?;
-            let is_near = run.start <= self.confirmed;
+            let is_near = run.start <= self.confirmed || self.is_certain_run(&run);
             let is_proven = is_near && run.anchors >= INSIDE_ANCHORS_MIN;
             if is_proven && run.length > best.length {
                 best = run;

@@ -10,6 +10,7 @@
 //! [`LineRequest::find_doubt`]. Set-aside messages with which a list goes on come back even then.
 
 use alloc::{format, string::String, vec::Vec};
+use core::ops::Range;
 
 use crate::storage::{
     context::ContextItem, message_mark::MessageMark, records::withdrawals::Withdrawals,
@@ -229,27 +230,27 @@ impl LineRequest<'_, '_> {
         let positions = &self.diff.positions;
         let place = |index: &usize| Some((*index, positions.get(*index).copied().flatten()?));
         let mut forms: Vec<(usize, u64)> = self.diff.other_forms.iter().filter_map(place).collect();
-        let mut known: Vec<u64> = self.entries.iter().filter_map(|entry| entry.position).collect();
-        sort::sort(&mut known);
+        let taken = self.diff.list_taken(self.entries);
         let (mut start, mut before) = (self.diff.accepted, self.diff.position_accepted);
         for (index, position) in positions.iter().enumerate().skip(start) {
-            let Some(position) = *position else { continue };
+            let Some(position) = *position else {
+                // A moved entry is no form of a message beside it.
+                start = if self.diff.is_stored(index) { index + 1 } else { start };
+                continue;
+            };
             let length = int::to_u64(index - start);
             // The entries of a gap are as many messages of the line: those directly after the
             // message before the gap, or directly before the message after it. At the other end of
-            // the gap a branch may begin.
-            let mut firsts =
-                [before + 1, position.saturating_sub(length)].into_iter().filter(|first| {
-                    self.follows_in_list(before, *first)
-                        && self.follows_in_list((first + length).saturating_sub(1), position)
-                });
-            // No entry of the gap is another form of a message that an entry is by its id.
-            let is_free = |first: &u64| {
-                let next = known.partition_point(|known| known < first);
-                known.get(next).is_none_or(|known| *known >= first + length)
+            // the gap a branch may begin. No message is one that another entry is.
+            let is_gap = |first: &u64| {
+                let next = taken.partition_point(|taken| taken < first);
+                self.follows_in_list(before, *first)
+                    && self.follows_in_list((first + length).saturating_sub(1), position)
+                    && taken.get(next).is_none_or(|taken| *taken >= first + length)
             };
+            let firsts = [before + 1, position.saturating_sub(length)];
             if length > 0
-                && let Some(first) = firsts.rfind(is_free)
+                && let Some(first) = firsts.into_iter().rfind(is_gap)
             {
                 forms.extend(self.find_gap_forms(session, start, first + length, decision)?);
             }
@@ -341,6 +342,9 @@ impl LineRequest<'_, '_> {
         let (mut forms, mut equal, mut texts) = (Vec::new(), Vec::new(), 0);
         let mut is_certain = true;
         for ((offset, entry), message) in entries.take(length).zip(&stored) {
+            if self.is_elsewhere(start..start + length, message, decision) {
+                return Ok(Vec::new());
+            }
             if entry.mark.says_the_same(&message.mark) && !entry.is_known() {
                 equal.push(start + offset);
             } else if message_form::may_be_form(entry, message) {
@@ -363,6 +367,20 @@ impl LineRequest<'_, '_> {
             decision.outcomes.get_mut(index).into_iter().for_each(|it| *it = EntryOutcome::Stored);
         }
         Ok(forms)
+    }
+
+    /// Returns whether a new entry outside a gap equals a message of the gap.
+    fn is_elsewhere(
+        &self,
+        gap: Range<usize>,
+        message: &ComparedMessage,
+        decision: &ListDecision,
+    ) -> bool {
+        self.entries.iter().enumerate().any(|(index, entry)| {
+            !gap.contains(&index)
+                && decision.outcomes.get(index) == Some(&EntryOutcome::New)
+                && entry.mark.is_same_message(&message.mark)
+        })
     }
 
     /// Returns whether a strong anchor is among the entries that are, from index `start` on,

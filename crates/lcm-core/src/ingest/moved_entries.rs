@@ -13,8 +13,9 @@ use lcm_text::base::int;
 use super::{alignment::AlignableEntry, line_diff::LineDiff, stored_line::StoredLine};
 
 /// Finds entries that stand before a stored entry but were stored behind it: pairs of an index and
-/// the position of the message. Such an entry is a strong anchor and equals exactly one of the
-/// newest messages, and no other entry of the list has its text or is this message by its id.
+/// the position of the message. Such an entry has the id of a message of the line; or it is a
+/// strong anchor and equals exactly one of the newest messages, and no other entry of the list has
+/// its text or is this message by its id.
 pub(super) fn find_moved(
     line: &StoredLine<'_>,
     entries: &[AlignableEntry],
@@ -22,6 +23,7 @@ pub(super) fn find_moved(
 ) -> Vec<(usize, u64)> {
     let marks = line.newest_marks();
     let position_first = line.count_messages() + 1 - int::to_u64(marks.len());
+    let taken = diff.list_taken(entries);
     // Position of the next stored entry; `None`: no stored entry follows.
     let mut next: Option<u64> = None;
     let mut moved = Vec::new();
@@ -29,17 +31,27 @@ pub(super) fn find_moved(
         let found = diff.positions.get(index).copied().flatten();
         next = found.or(next);
         let Some(next) = next else { continue };
-        // An id decides alone, also that of a message that was set aside.
-        if found.is_some() || entry.is_known() || !entry.is_strong_anchor() {
+        if found.is_some() || !entry.is_strong_anchor() {
             continue;
         }
-        let places = (position_first..).zip(marks);
-        let mut equal = places.filter(|(_, mark)| entry.mark.is_same_message(mark));
-        let (Some((position, _)), None) = (equal.next(), equal.next()) else { continue };
+        // An id decides alone. The message of the id may be outside the line.
+        if entry.is_known() {
+            if let Some(position) = entry.position
+                && !diff.positions.contains(&entry.position)
+            {
+                moved.push((index, position));
+            }
+            continue;
+        }
+        let (mut count, mut position) = (0, 0);
+        for (place, mark) in (position_first..).zip(marks) {
+            if entry.mark.is_same_message(mark) {
+                (count, position) = (count + 1, place);
+            }
+        }
+        let is_free = position > next && taken.binary_search(&position).is_err();
         let is_equal = |other: &&AlignableEntry| other.mark.is_same_message(&entry.mark);
-        let is_taken = diff.positions.contains(&Some(position))
-            || entries.iter().any(|other| other.position == Some(position));
-        if position > next && !is_taken && entries.iter().filter(is_equal).count() == 1 {
+        if count == 1 && is_free && entries.iter().filter(is_equal).count() == 1 {
             moved.push((index, position));
         }
     }

@@ -6,7 +6,7 @@
 //! | list | its leading system messages |
 //! |---|---|
 //! | begins the conversation, or a new session of it | fill the slot |
-//! | has messages that are stored | fill the slot, except last ones stored before these messages |
+//! | has messages that are stored | fill the slot, except last ones that the line has |
 //! | has none, and they equal the newest version | fill the slot, which stays as it is |
 //! | has none, and the first shares most of its text with the newest version | fill the slot |
 //! | has none, and they say something else | become messages of the sequence |
@@ -102,9 +102,24 @@ impl LeadRequest<'_, '_> {
         Ok(shares_most(&meaning::normalize_text(&stored), &text))
     }
 
-    /// Counts the last entries of the lead that equal the messages of the line directly before the
-    /// first entry after the lead. Returns 0 if no place of that entry is known.
+    /// Counts the last entries of the lead that are messages of the line. If the slot is filled and
+    /// the list has messages of the line, those that equal any of the newest messages; else those
+    /// that equal the messages directly before the first entry after the lead, of which the place
+    /// must be known.
     fn count_in_line(&self, session: &mut StoreSession<'_>) -> Result<usize> {
+        if self.line.message_history().head.system.is_some() && self.diff.found_by != "none" {
+            let marks = self.line.newest_marks();
+            let mut count = 0;
+            for entry in self.entries.iter().rev() {
+                if !marks.iter().any(|mark| entry.mark.says_the_same(mark)) {
+                    break;
+                }
+                count += 1;
+            }
+            if count > 0 {
+                return Ok(count);
+            }
+        }
         // An accepted list has no positions, so the place is counted back from its end. That is
         // wrong if the list has branches or other forms: the messages there are no such system
         // messages, so the lead fills the slot.

@@ -163,9 +163,7 @@ pub(crate) fn decode_payload<T: DeserializeOwned + SoundRecord>(
 ) -> Result<T> {
     match postcard::take_from_bytes::<T>(payload) {
         Ok((record, [])) if record.is_sound() => Ok(record),
-        Ok((_, [])) => Err(out_of_bounds_error(key)),
-        Ok(_) => Err(Error::corrupt_store(format_args!("`{key}` is longer than its record"))),
-        Err(_) => Err(unreadable_record_error(key)),
+        _ => Err(unreadable_record_error(key)),
     }
 }
 
@@ -240,8 +238,7 @@ pub(crate) fn decode_compressed_pack<'a, T: DeserializeOwned + SoundRecord>(
 ) -> Result<(T, &'a [u8])> {
     match postcard::take_from_bytes::<T>(payload_of_codec(key, value, COMPRESSED_PACK)?) {
         Ok((head, streams)) if head.is_sound() => Ok((head, streams)),
-        Ok(_) => Err(out_of_bounds_error(key)),
-        Err(_) => Err(unreadable_record_error(key)),
+        _ => Err(unreadable_record_error(key)),
     }
 }
 
@@ -262,14 +259,10 @@ pub(super) fn unwritable_record_error() -> Error {
 
 #[cold]
 #[inline(never)]
-fn out_of_bounds_error(key: &str) -> Error {
-    Error::corrupt_store(format_args!("`{key}` holds numbers out of bounds"))
-}
-
-#[cold]
-#[inline(never)]
 fn unreadable_record_error(key: &str) -> Error {
-    Error::corrupt_store(format_args!("`{key}` cannot be read as a record of its kind"))
+    Error::corrupt_store(format_args!(
+        "`{key}` must hold one whole record of its kind, with numbers within their bounds"
+    ))
 }
 
 fn ensure_value_bounded(value: Vec<u8>) -> Result<Vec<u8>> {
