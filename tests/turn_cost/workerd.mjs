@@ -27,7 +27,7 @@ async function fill() {
   const most = lines.length - LEFT_MESSAGES;
   for (let from = 0; from < most; from += BATCH_MESSAGES) {
     const batch = lines.slice(from, Math.min(from + BATCH_MESSAGES, most));
-    await asked("POST", "messages?dialect=anthropic&mode=new", batch.join("\n"));
+    await asked("POST", "messages?dialect=anthropic&appendMode=new", batch.join("\n"));
   }
 }
 
