@@ -6,12 +6,11 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::{
-    bindings::types::{CompletionErrorCode, CompletionRequest, CompletionResult, Level},
+    bindings::types::{CompletionErrorCode, CompletionRequest, CompletionResult},
     clock::{Cancel, Clock},
-    completion::{self, failed},
+    completion::{WrittenRequest, failed},
     error::{Error, Result},
     events, json,
     lcm::Lcm,
@@ -112,24 +111,10 @@ pub struct AskReport {
 struct Asked {
     continuation: Option<String>,
     #[serde(default)]
-    requests: Vec<Request>,
+    requests: Vec<WrittenRequest>,
     /// Milliseconds until the question closes.
     #[serde(default)]
     deadline_ms: u64,
-}
-
-/// A completion request as the component writes it in JSON.
-#[derive(Deserialize)]
-struct Request {
-    id: String,
-    purpose: String,
-    level: String,
-    system: String,
-    prompt: String,
-    input_tokens: u32,
-    output_tokens_max: u32,
-    temperature_permille: u32,
-    model: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -169,8 +154,9 @@ impl Lcm {
                 return json::read("recall.ask-plan", &step);
             };
             let wait = Duration::from_millis(asked.deadline_ms);
-            let complete =
-                |request: Request| Ok(self.complete_within(wait, &request.read()?, cancel));
+            let complete = |request: WrittenRequest| {
+                Ok(self.complete_within(wait, &request.into_request()?, cancel))
+            };
             let answers: Result<Vec<CompletionResult>> =
                 asked.requests.into_iter().map(complete).collect();
             // A stopped call also passes its answers on; otherwise the question would stay open
@@ -202,34 +188,4 @@ impl Lcm {
             _ => answer,
         }
     }
-}
-
-impl Request {
-    fn read(self) -> Result<CompletionRequest> {
-        let unknown =
-            || Error::internal("the component requested a completion of unknown purpose or level");
-        Ok(CompletionRequest {
-            id: self.id,
-            purpose: completion::purpose(&self.purpose).ok_or_else(unknown)?,
-            level: level(&self.level).ok_or_else(unknown)?,
-            system: self.system,
-            prompt: self.prompt,
-            input_tokens: self.input_tokens,
-            output_tokens_max: self.output_tokens_max,
-            temperature_permille: self.temperature_permille,
-            model: self.model,
-        })
-    }
-}
-
-/// Reads a JSON list of completion requests, which `compaction.plan` or `apply` returned.
-pub(crate) fn read_requests(requests: &Value) -> Result<Vec<CompletionRequest>> {
-    let requests: Vec<Request> = json::read("compaction.plan", &requests.to_string())?;
-    requests.into_iter().map(Request::read).collect()
-}
-
-/// Returns the level of this name; `None`: no level has this name.
-fn level(name: &str) -> Option<Level> {
-    let levels = [Level::Normal, Level::Aggressive, Level::Fallback];
-    levels.into_iter().find(|level| crate::record::level_name(*level) == name)
 }

@@ -32,7 +32,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     check_contents(&component, &comments(&wit)?, &workspace.root)?;
     let budget = std::fs::read_to_string(workspace.root.join(".ci/size-budget"))
         .context("reading .ci/size-budget")?;
-    let size = Size { raw: component.len(), gzip: gzipped(&component)? };
+    let size = Size { raw: component.len(), gzip: count_gzipped(&component)? };
     size.check(&Size::parse(&budget)?)?;
     println!("dist/lcm.wasm: {} bytes, {} gzipped, only its own imports", size.raw, size.gzip);
     Ok(())
@@ -182,7 +182,7 @@ impl Size {
     }
 }
 
-pub(crate) fn gzipped(bytes: &[u8]) -> Result<usize> {
+pub(crate) fn count_gzipped(bytes: &[u8]) -> Result<usize> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(bytes)?;
     Ok(encoder.finish()?.len())

@@ -14,7 +14,7 @@ use wasmparser::{Parser, Payload};
 use crate::{
     component::sha256,
     function_order,
-    gate::gzipped,
+    gate::count_gzipped,
     workspace::{Workspace, run, write_if_changed},
 };
 
@@ -77,12 +77,12 @@ pub(crate) fn optimized(workspace: &Workspace, module: &[u8], target: &Path) -> 
         fs::write(&input, named).context("writing the module for wasm-opt")?;
         run(Command::new(&program).args(ORDERING).arg(&input).arg("-o").arg(&output))?;
         let ordered = fs::read(&output).context("reading what wasm-opt wrote")?;
-        let size = gzipped(&ordered)?;
+        let size = count_gzipped(&ordered)?;
         if best.as_ref().is_none_or(|(least, _)| size < *least) {
             best = Some((size, ordered));
         }
     }
-    let (_, best) = best.context("no order of functions")?;
+    let (_, best) = best.context("no order of functions was tried")?;
     fs::write(&output, &best).context("writing the ordered module")?;
     fs::rename(&output, &kept).context("keeping the ordered module")?;
     Ok(best)

@@ -582,8 +582,9 @@ fn a_context_with_joined_messages_is_stored_once() {
     }
 }
 
-#[test]
-fn a_new_text_beside_a_summary_is_stored_with_it() {
+/// Returns a host whose conversation was compacted, and its context, in which the first message
+/// has the summary.
+fn summarised_chat() -> (Host, Vec<Value>) {
     let mut host = Host::new();
     let words = "and the words of it are many. ".repeat(12);
     let said = chat_of(40).into_iter().map(
@@ -591,12 +592,22 @@ fn a_new_text_beside_a_summary_is_stored_with_it() {
     );
     host.append(Dialect::Anthropic, &said.collect::<Vec<Value>>());
     host.compact_chat(1_500);
-    let messages = host.assemble_chat(Dialect::Anthropic, 1_500);
-    let summary = messages[0]["content"][0]["text"].as_str().expect("a summary");
+    let context = host.assemble_chat(Dialect::Anthropic, 1_500);
+    let summary = context[0]["content"][0]["text"].as_str().expect("a summary");
     assert!(summary.contains("sum_"), "{summary}");
-    let block = |text: &str| json!({"type": "text", "text": text});
-    let both = [block(summary), block("The gate of the north garden is locked in winter.")];
-    let mut list = vec![json!({"role": "user", "content": both})];
+    (host, context)
+}
+
+/// Returns the message with the summary of a context, with own words in place of its other texts.
+fn add_words(context: &[Value]) -> Value {
+    let own = json!({"type": "text", "text": "The gate of the north garden is locked in winter."});
+    json!({"role": "user", "content": [context[0]["content"][0], own]})
+}
+
+#[test]
+fn a_new_text_beside_a_summary_is_stored_with_it() {
+    let (mut host, context) = summarised_chat();
+    let mut list = vec![add_words(&context)];
     let before = host.stored().len();
     for turn in 1..4 {
         host.append(Dialect::Anthropic, &list);
@@ -611,19 +622,8 @@ fn a_new_text_beside_a_summary_is_stored_with_it() {
 #[test]
 fn a_short_message_beside_a_summary_is_stored_once() {
     for by_plan in [false, true] {
-        let mut host = Host::new();
-        let words = "and the words of it are many. ".repeat(12);
-        let said = chat_of(40).into_iter().map(
-            |said| json!({"role": said["role"], "content": format!("{} {words}", text_of(&said))}),
-        );
-        host.append(Dialect::Anthropic, &said.collect::<Vec<Value>>());
-        host.compact_chat(1_500);
-        let mut list = host.assemble_chat(Dialect::Anthropic, 1_500);
-        let summary = list[0]["content"][0]["text"].as_str().expect("a summary").to_owned();
-        assert!(summary.contains("sum_"), "{summary}");
-        let block = |text: &str| json!({"type": "text", "text": text});
-        let own = block("The gate of the north garden is locked in winter.");
-        list[0]["content"] = json!([block(&summary), own]);
+        let (mut host, mut list) = summarised_chat();
+        list[0] = add_words(&list);
         list.insert(1, json!({"role": "assistant", "content": "ok"}));
         let before = host.stored().len();
         for turn in 1..6 {

@@ -5,7 +5,7 @@
 //!
 //! | by | what it needs | reads |
 //! |---|---|---|
-//! | `list` | the list begins with an accepted list | nothing; without an anchor, a window |
+//! | `list` | the list begins with an accepted list | nothing, or the newest messages |
 //! | `ids` | an id of an entry leads to a message of the line | messages beside the ids |
 //! | `prefix` | the list begins like the line, or like a later list in it | the equal messages |
 //! | `alignment` | a run of entries ends the line, or is among its newest | these messages |
@@ -71,7 +71,7 @@ pub(super) struct LineDiff {
     /// Seq up to which the caller of the accepted list had seen every message; 0: none.
     pub(super) seen_accepted: u64,
     /// Position of each entry; `None`: not found in the line, accepted, `moved`, or `grown`.
-    /// Ascending, except in a rotated list, and of entries that their ids lead elsewhere. Two
+    /// Ascending, except in a rotated list and where ids lead to messages in another order. Two
     /// entries with one id may have one position.
     pub(super) positions: Vec<Option<u64>>,
     /// Entries that stand before a stored entry but were stored behind it, with the positions of
@@ -108,7 +108,8 @@ impl LineDiff {
         }
     }
 
-    /// Lists the positions, ascending, that the entries have by their ids, or were found at.
+    /// Lists the positions, ascending, of the messages that belong to an entry: by its id, or
+    /// because the entry was found there.
     pub(super) fn list_taken(&self, entries: &[AlignableEntry]) -> Vec<u64> {
         let known = entries.iter().filter_map(|entry| entry.position);
         let mut taken: Vec<u64> = known.chain(self.list_stored()).collect();
@@ -557,8 +558,8 @@ impl LineComparison<'_, '_> {
 
     /// Aligns the entries before, between and after what was found.
     fn align_gaps(&self, session: &mut StoreSession<'_>, diff: &mut LineDiff) -> Result<()> {
-        // No message counts for two entries: not one that an entry is by its id, nor one that was
-        // found already.
+        // No message counts for two entries. A message may belong to an entry by its id, or because
+        // the entry was found there before.
         let taken = diff.list_taken(self.entries);
         let mut start = diff.accepted;
         let mut position = diff.position_accepted + 1;

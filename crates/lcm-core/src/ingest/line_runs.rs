@@ -102,8 +102,8 @@ impl LineComparison<'_, '_> {
     }
 
     /// Finds the longest run that has one of the newest messages; it need not end with the newest.
-    /// The run must have two anchors; and no entry before it that is not confirmed, or enough texts
-    /// that it is no repetition, wherever it is in the list.
+    /// The run must have two anchors. Each entry before the run must be confirmed, unless the run
+    /// is no repetition wherever it is in the list.
     pub(super) fn find_inside_run(&self, session: &mut StoreSession<'_>) -> Result<AlignedRun> {
         let marks = self.line.newest_marks();
         let newest_first = self.line.count_messages() + 1 - int::to_u64(marks.len());

@@ -241,7 +241,7 @@ impl LineRequest<'_, '_> {
             let length = int::to_u64(index - start);
             // The entries of a gap are as many messages of the line: those directly after the
             // message before the gap, or directly before the message after it. At the other end of
-            // the gap a branch may begin. No message is one that another entry is.
+            // the gap a branch may begin. No message of the gap may belong to another entry.
             let is_gap = |first: &u64| {
                 let next = taken.partition_point(|taken| taken < first);
                 self.follows_in_list(before, *first)

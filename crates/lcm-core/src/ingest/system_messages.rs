@@ -102,10 +102,10 @@ impl LeadRequest<'_, '_> {
         Ok(shares_most(&meaning::normalize_text(&stored), &text))
     }
 
-    /// Counts the last entries of the lead that are messages of the line. If the slot is filled and
-    /// the list has messages of the line, those that equal any of the newest messages; else those
-    /// that equal the messages directly before the first entry after the lead, of which the place
-    /// must be known.
+    /// Counts the last entries of the lead that are messages of the line. With a filled slot, and
+    /// in a list that was found in the line, an entry may equal any of the newest messages. In any
+    /// other case the entries must equal the messages directly before the first entry after the
+    /// lead; the count is 0 if the place of that entry is unknown.
     fn count_in_line(&self, session: &mut StoreSession<'_>) -> Result<usize> {
         if self.line.message_history().head.system.is_some() && self.diff.found_by != "none" {
             let marks = self.line.newest_marks();

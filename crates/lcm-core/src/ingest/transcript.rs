@@ -153,7 +153,7 @@ impl TranscriptEntry {
         self.mark = MessageMark::from_parts(&own, self.entry_id.clone(), self.event_key.clone());
         self.is_empty |= own.is_empty();
         self.said = own;
-        // Their places are those before the call.
+        // The places in `summaries` counted the removed parts, too.
         self.summaries.clear();
         (self.is_discriminating, self.text_bytes, self.redacted_copy) = (false, None, None);
     }

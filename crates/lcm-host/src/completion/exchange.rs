@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    ask::read_requests,
     clock::Cancel,
     drive::TaskRange,
     error::{Error, Result},
@@ -16,7 +15,7 @@ use crate::{
     types::{CompletionRequest, CompletionResult},
 };
 
-use super::{CompletionProvider, complete_all, stands_in};
+use super::{CompletionProvider, complete_all, requests::read_requests, stands_in};
 
 /// Requests and answers of one task.
 #[derive(Default)]
@@ -60,7 +59,7 @@ impl CompletionExchange {
     /// # Errors
     ///
     /// `internal`: no plan returned these requests.
-    pub(crate) fn complete(
+    pub(crate) fn complete_requests(
         &mut self,
         model: &dyn CompletionProvider,
         range: TaskRange,

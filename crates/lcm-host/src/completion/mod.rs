@@ -14,6 +14,7 @@ mod failure_table;
 mod offline;
 mod openai;
 mod rejection;
+mod requests;
 
 use std::thread;
 
@@ -35,6 +36,7 @@ pub use exec::Exec;
 pub(crate) use offline::OFFLINE_MODEL;
 pub use offline::Offline;
 pub use openai::OpenAi;
+pub(crate) use requests::WrittenRequest;
 
 /// A provider of completions. A closure from a request to a result is a provider, too.
 ///

@@ -169,7 +169,7 @@ impl Driver<'_> {
     /// Lets the model complete requests.
     fn complete_requests(&mut self, range: TaskRange) -> CallResult<Value> {
         let (model, cancel) = (self.lcm.model(), self.parts.cancel);
-        let answers = self.state.completions.complete(model, range, cancel)?;
+        let answers = self.state.completions.complete_requests(model, range, cancel)?;
         Ok(json!({ "answers": answers }))
     }
 
