@@ -111,7 +111,7 @@ impl Conversation {
 
     /// Sets how [`Conversation::append`] and [`Conversation::turn`] treat stored messages.
     /// `Transcript`, the default, skips them; `New` stores every message again unless its id or
-    /// event key is stored.
+    /// event key, or its call id with equal content, is stored.
     #[must_use]
     pub fn append_mode(mut self, append_mode: AppendMode) -> Self {
         self.append_mode = append_mode;

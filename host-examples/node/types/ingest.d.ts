@@ -4,7 +4,7 @@
 
 /**
  * `transcript`: messages that are stored already are skipped; `new`: every message is new unless
- * its id or event key is stored.
+ * its id or event key, or its call id with equal content, is stored.
  */
 export type AppendMode = "transcript" | "new";
 

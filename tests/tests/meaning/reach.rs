@@ -697,3 +697,86 @@ fn an_agent_that_keeps_its_first_and_newest_messages_doubles_nothing() {
         host.ensure_sound();
     }
 }
+
+/// The list goes back to a branch behind one long message, which alone proves nothing. The branch
+/// proves it.
+#[test]
+fn a_branch_proves_a_short_beginning() {
+    for is_planned in [false, true] {
+        let mut host = Host::new();
+        let first = long_message("user", 0);
+        let call = call_messages(1, "call_abcdefghijklmnop");
+        let old = [vec![first.clone()], call.to_vec(), vec![long_message("assistant", 3)]].concat();
+        host.append(Dialect::OpenaiChat, &old);
+        let okay = |role: &str| json!({"role": role, "content": "okay"});
+        let other = [vec![first], vec![okay("assistant"), okay("user")], chat_of(6)].concat();
+        host.append(Dialect::OpenaiChat, &other[..3]);
+        host.append(Dialect::OpenaiChat, &other);
+        let count = host.stored().len();
+        let back = [old, vec![long_message("user", 32), long_message("assistant", 33)]].concat();
+        let stored = match is_planned {
+            true => host.ingest(&back),
+            false => host.append(Dialect::OpenaiChat, &back).ingested as usize,
+        };
+        assert_eq!((stored, host.stored().len()), (2, count + 2), "{:?}", host.warnings);
+        assert_eq!(host.context_texts(), back.iter().map(text_of).collect::<Vec<_>>());
+        host.ensure_sound();
+    }
+}
+
+/// The list begins inside a set-aside branch, which goes on with results that became stubs.
+#[test]
+fn a_window_of_a_branch_goes_on_with_stubs() {
+    let mut host = Host::new();
+    let chat = chat_of(2);
+    let mut branch = chat_of(8)[2..].to_vec();
+    branch.extend(call_messages(1, "call_abcdefghijklmnop"));
+    branch.push(long_message("assistant", 50));
+    host.append(Dialect::OpenaiChat, &[chat.clone(), branch.clone()].concat());
+    host.append(Dialect::OpenaiChat, &[chat, vec![long_message("user", 60)]].concat());
+    let stub = branch.len() - 2;
+    branch[stub]["content"] = json!("[removed]");
+    branch.push(long_message("user", 70));
+    let receipt = host.append(Dialect::OpenaiChat, &branch);
+    assert_eq!(receipt.ingested, 2, "a stub and a new message: {:?}", host.warnings);
+    assert_eq!(host.context_texts().len(), 2 + branch.len(), "{:?}", host.context_texts());
+    host.ensure_sound();
+}
+
+/// A long list is stored by the plan of `reconcile`, a short one by `append`. Both know a result by
+/// its call id: set aside, in the line, and far behind the newest messages.
+#[test]
+fn a_call_id_counts_alike_in_a_plan() {
+    let call = call_messages(1, "call_abcdefghijklmnop");
+    let begin = [chat_of(3), call.to_vec(), vec![long_message("assistant", 50)]].concat();
+    let list = [vec![long_message("user", 32)], call.to_vec(), vec![long_message("user", 33)]];
+    let list = list.concat();
+    for later in [0, 3, 1200] {
+        let mut hosts = [false, true].map(|is_planned| {
+            let mut host = Host::new();
+            host.append(Dialect::OpenaiChat, &begin);
+            let messages: Vec<Value> =
+                (0..later).map(|it| long_message("user", 100 + it)).collect();
+            match later {
+                3 => host.append(Dialect::OpenaiChat, &[chat_of(2), messages].concat()).seq_seen,
+                _ => messages
+                    .chunks(100)
+                    .map(|part| host.append_new(part).seq_seen)
+                    .max()
+                    .unwrap_or(6),
+            };
+            host.seen = host.stored().len() as u64;
+            match is_planned {
+                true => host.ingest(&list),
+                false => host.append(Dialect::OpenaiChat, &list).ingested as usize,
+            };
+            host.ensure_sound();
+            host
+        });
+        let [appended, planned] =
+            hosts.each_mut().map(|host| (host.stored(), host.context_texts()));
+        assert_eq!(appended, planned, "{later} later messages");
+        let results = appended.1.iter().filter(|text| **text == text_of(&call[1]));
+        assert_eq!(results.count(), 1, "{later} later messages: {:?}", appended.1);
+    }
+}

@@ -9,7 +9,7 @@ use crate::storage::{records::withdrawals::WithdrawnRange, store_session::StoreS
 use lcm_text::base::{error::Result, int, sort};
 
 use super::{
-    alignment::AlignableEntry,
+    alignment::{AlignableEntry, INSIDE_ANCHORS_MIN},
     line_change::RESTORED_MAX,
     list_decision::LineRequest,
     message_form::{self, MessageForm},
@@ -54,6 +54,22 @@ impl RestoredMessages {
 }
 
 impl LineRequest<'_, '_> {
+    /// Takes a short common beginning for stored if set-aside messages with enough anchors follow
+    /// it in the list.
+    pub(super) fn prove_beginning(&mut self, session: &mut StoreSession<'_>) -> Result<()> {
+        let run = self.diff.short_beginning;
+        if run.length == 0 {
+            return Ok(());
+        }
+        let (start, position) = run.last_places();
+        let branch = self.walk_branches(session, start, self.line.seq_at(position))?;
+        let returned = self.entries.iter().skip(start).take(branch.count);
+        if returned.filter(|entry| entry.is_anchor()).count() >= INSIDE_ANCHORS_MIN {
+            self.diff.add_prefix(&run);
+        }
+        Ok(())
+    }
+
     /// Finds the set-aside messages with which the list goes on from index `start` on, after the
     /// message `fork`.
     ///
@@ -71,7 +87,11 @@ impl LineRequest<'_, '_> {
         while found.ranges.len() < RESTORED_MAX / 2 {
             let rest = self.entries.get(start + found.count..).unwrap_or(&[]);
             let mut best = (MatchedBranch::default(), 0);
-            for range in self.withdrawals.ranges_after(after).filter(|_| !rest.is_empty()) {
+            // A window may end inside a range, before another form of a message.
+            let own = self.withdrawals.range_of(after).filter(|own| after < own.seq_last);
+            let own = own.map(|own| WithdrawnRange { seq_first: after + 1, ..*own });
+            let ranges = self.withdrawals.ranges_after(after).chain(&own);
+            for range in ranges.filter(|_| !rest.is_empty()) {
                 let matched = self.match_range(session, rest, range)?;
                 if matched.count > best.0.count {
                     best = (matched, range.seq_first);

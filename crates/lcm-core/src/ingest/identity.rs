@@ -9,7 +9,9 @@
 
 use lcm_text::base::sort::SortedMap;
 
-use crate::storage::records::identity::{IdentityLookup, IdentityPrefix, StoredIdentity};
+use crate::storage::records::identity::{
+    IdentityContent, IdentityLookup, IdentityPrefix, StoredIdentity,
+};
 
 use super::batch::AppendCandidate;
 
@@ -27,10 +29,22 @@ pub(super) struct IdentityMatch {
 }
 
 impl IdentityMatch {
-    /// Adds the record of an id of the host.
-    pub(super) fn add_host_id(&mut self, seq: u64, is_equal: bool) {
-        let slot = if is_equal { &mut self.stored } else { &mut self.other };
-        *slot = (*slot).max(Some(seq));
+    /// Adds the record under an identity of a message. `has_host_id`: whether the message has an id
+    /// of the host that counts.
+    pub(super) fn add_record(
+        &mut self,
+        (lookup, record): (&IdentityLookup, &StoredIdentity),
+        content: &IdentityContent,
+        has_host_id: bool,
+    ) {
+        let is_equal = record.has_content(lookup, content);
+        if !lookup.is_call() {
+            let slot = if is_equal && has_host_id { &mut self.stored } else { &mut self.other };
+            *slot = (*slot).max(Some(record.seq));
+        } else if is_equal && !has_host_id {
+            // A message with an id of the host that is not stored is new, whatever its call id is.
+            self.stored = self.stored.or(Some(record.seq));
+        }
     }
 }
 
@@ -60,13 +74,7 @@ pub(super) fn match_identities(
     let content = candidate.identity_content();
     for lookup in &candidate.lookups {
         let Some(record) = find_record(lookup, known) else { continue };
-        let is_equal = record.has_content(lookup, &content);
-        if !lookup.is_call() {
-            found.add_host_id(record.seq, is_equal && has_host_id);
-        } else if is_equal && !has_host_id {
-            // A message with an id of the host that is not stored is new, whatever its call id is.
-            found.stored = found.stored.or(Some(record.seq));
-        }
+        found.add_record((lookup, record), &content, has_host_id);
     }
     found
 }

@@ -83,6 +83,9 @@ pub(super) struct LineDiff {
     pub(super) grown: Option<usize>,
     /// Whether the list began like the line without enough anchors.
     pub(super) has_short_beginning: bool,
+    /// The common beginning without enough anchors; empty: there is none, or it is an accepted
+    /// list.
+    pub(super) short_beginning: AlignedRun,
     /// Whether the common beginning has one anchor and the line has no message of a user after it,
     /// so that the list may have another answer to its first question.
     pub(super) is_first_turn: bool,
@@ -145,7 +148,7 @@ impl LineDiff {
     }
 
     /// Adds a run at the beginning.
-    fn add_prefix(&mut self, run: &AlignedRun) {
+    pub(super) fn add_prefix(&mut self, run: &AlignedRun) {
         self.found_by = "prefix";
         self.add_run(run);
     }
@@ -174,7 +177,7 @@ pub(super) struct AlignedRun {
 
 impl AlignedRun {
     /// Returns the number of entries up to the last one, and the position of its message.
-    fn last_places(&self) -> (usize, u64) {
+    pub(super) fn last_places(&self) -> (usize, u64) {
         (self.start + self.length, self.position_first + int::to_u64(self.length) - 1)
     }
 }
@@ -376,6 +379,7 @@ impl LineComparison<'_, '_> {
             }
         } else {
             diff.has_short_beginning |= length > 0;
+            diff.short_beginning = prefix;
         }
         Ok(())
     }

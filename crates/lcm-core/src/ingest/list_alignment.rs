@@ -145,17 +145,13 @@ pub(super) fn align_list(
         false => comparison.compare_list(session)?,
     };
     keep_summarised(session, &line, &mut diff)?;
-    let request = LineRequest {
-        line: &line,
-        withdrawals,
-        entries: &entries,
-        diff: &diff,
-        confirmed,
-        seq_seen: list.seq_seen,
-    };
+    let seq_seen = list.seq_seen;
+    let (line, entries) = (&line, &*entries);
+    let mut request = LineRequest { line, withdrawals, entries, diff, confirmed, seq_seen };
+    request.prove_beginning(session)?;
     let mut decision = request.decide_list(session)?;
     decision.outcomes = join_outcomes(&rows, decision.outcomes);
-    decision.hashes.beginning = find_beginning(&diff, &rows, &entries);
+    decision.hashes.beginning = find_beginning(&request.diff, &rows, entries);
     // `decide_list` saw the entries after the lead. With a lead, also one entry begins a list; only
     // a list of one entry in all is a single message.
     if lead > 0 && decision.found_by == "none" && decision.outcomes.contains(&EntryOutcome::New) {
@@ -163,8 +159,8 @@ pub(super) fn align_list(
     }
     decision.hashes.lead = list.hash_lead(lead);
     let of_lead = LeadRequest {
-        line: &line,
-        diff: &diff,
+        line,
+        diff: &request.diff,
         entries: leading,
         has_no_message,
         text_of: list.text_of,

@@ -103,7 +103,7 @@ pub(super) struct LineRequest<'a, 'b> {
     pub(super) line: &'a StoredLine<'b>,
     pub(super) withdrawals: &'a Withdrawals,
     pub(super) entries: &'a [AlignableEntry],
-    pub(super) diff: &'a LineDiff,
+    pub(super) diff: LineDiff,
     /// Number of first entries that are known to be stored.
     pub(super) confirmed: usize,
     /// Seq up to which the caller has seen every message; `None` or 0: unknown.

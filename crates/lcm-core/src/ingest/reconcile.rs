@@ -3,10 +3,10 @@
 //! In: the entries that [`identify`](super::identify) returned for the messages. Out: a JSON plan
 //! with the ranges of missing entries. The engine calls [`reconcile`] for the export of this name.
 //!
-//! In mode `new`, entry ids and event keys alone show what is stored. Otherwise [`align_list`]
+//! In mode `new`, identities alone show what is stored. Otherwise [`align_list`]
 //! compares the list with the line, as in `append`.
 
-use alloc::{string::String, vec::Vec};
+use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
 
 use crate::storage::{
     call::Call,
@@ -19,7 +19,7 @@ use crate::storage::{
     },
     store_session::StoreSession,
 };
-use lcm_text::base::{error::Result, sort};
+use lcm_text::base::{error::Result, hash, sort};
 
 use super::{
     idempotency,
@@ -97,47 +97,22 @@ pub(crate) fn reconcile(
     input.build_plan(decision.found_by, Some((&decision, hashes)), &outcome)
 }
 
-/// Kind of an id, the id, and the hash of the entry if the id counts only together with equal
-/// content; else empty.
-type EntryIdentity<'a> = (u8, &'a str, &'a [u8]);
-
 /// Returns the indexes of the entries that `append` would store in an empty conversation: without
 /// empty entries, and without those that repeat an id, or a call id with equal content, of an
 /// earlier entry.
 fn select_effective(entries: &[TranscriptEntry]) -> Vec<usize> {
-    let mut ids: Vec<(EntryIdentity<'_>, usize)> = Vec::new();
+    let (mut taken, mut effective) = (BTreeMap::<String, usize>::new(), Vec::new());
     for (index, entry) in entries.iter().enumerate() {
-        let counts = entry.has_host_id();
-        let of_entry = [
-            (0, entry.entry_id.as_deref().filter(|_| counts), &[][..]),
-            (1, entry.event_key.as_deref().filter(|_| counts), &[][..]),
-            (2, entry.call_id.as_deref(), entry.mark.meaning.as_slice()),
-        ];
-        for (kind, id, content) in of_entry {
-            ids.extend(id.map(|id| ((kind, id, content), index)));
+        let mut ids: Vec<String> = Vec::new();
+        if entry.has_host_id() {
+            ids.extend(entry.entry_id.as_ref().map(|id| format!("entry {id}")));
+            ids.extend(entry.event_key.as_ref().map(|key| format!("event {key}")));
         }
-    }
-    sort::sort(&mut ids);
-    // Each distinct id gets a number; `numbers` has (index of an entry, number of its id).
-    let mut numbers: Vec<(usize, usize)> = Vec::with_capacity(ids.len());
-    for (number, equal) in ids.chunk_by(|(left, _), (right, _)| left == right).enumerate() {
-        numbers.extend(equal.iter().map(|(_, index)| (*index, number)));
-    }
-    sort::sort(&mut numbers);
-    let mut is_taken = alloc::vec![false; numbers.len()];
-    let mut numbers = numbers.into_iter().peekable();
-    let mut effective = Vec::new();
-    for (index, entry) in entries.iter().enumerate() {
-        let mut own: [usize; 3] = [usize::MAX; 3];
-        for slot in &mut own {
-            let of_entry = numbers.next_if(|(at, _)| *at == index);
-            *slot = of_entry.map_or(usize::MAX, |(_, number)| number);
-        }
+        let content = || hash::hex(&entry.call_content);
+        ids.extend(entry.call_id.as_ref().map(|id| format!("call {} {id}", content())));
         // A skipped entry does not take its ids, so a later entry may have them.
-        if !entry.is_empty && !own.iter().any(|number| is_taken.get(*number) == Some(&true)) {
-            for number in own {
-                is_taken.get_mut(number).into_iter().for_each(|taken| *taken = true);
-            }
+        if !entry.is_empty && !ids.iter().any(|id| taken.contains_key(id)) {
+            taken.extend(ids.into_iter().map(|id| (id, index)));
             effective.push(index);
         }
     }
@@ -152,7 +127,7 @@ struct EntryLookup {
     lookup: IdentityLookup,
 }
 
-/// Finds for each entry the stored messages with its entry id or event key.
+/// Finds for each entry the stored messages with its identities.
 fn match_entries(
     session: &mut StoreSession<'_>,
     call: Call<'_>,
@@ -162,7 +137,8 @@ fn match_entries(
     for (index, entry) in entries.iter().enumerate() {
         let of_entry = entry.entry_id.as_deref().map(IdentityLookup::from_entry_id);
         let of_event = entry.event_key.as_deref().map(IdentityLookup::from_event_key);
-        for lookup in of_entry.into_iter().chain(of_event) {
+        let of_call = entry.call_id.as_deref().map(IdentityLookup::from_call_id);
+        for lookup in of_entry.into_iter().chain(of_event).chain(of_call) {
             let key = StoredIdentity::key(call.keys, &lookup);
             lookups.push(EntryLookup { key, index, lookup });
         }
@@ -179,8 +155,8 @@ fn match_entries(
                 && record.matches_lookup(lookup)
             {
                 let said = entry.whole_mark.hash_said();
-                let content = IdentityContent { said, ..IdentityContent::default() };
-                found.add_host_id(record.seq, record.has_content(lookup, &content));
+                let content = IdentityContent { said, content: entry.call_content };
+                found.add_record((lookup, &record), &content, entry.has_host_id());
             }
         }
     }

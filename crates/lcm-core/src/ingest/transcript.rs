@@ -56,6 +56,8 @@ pub(super) struct TranscriptEntry {
     /// Unique call id of a message that is one tool result and has no id of the host; `None`: any
     /// other message. `append` skips a later message with equal call id and content.
     pub(super) call_id: Option<String>,
+    /// Content identity of a message with `call_id`; else zeros.
+    pub(super) call_content: [u8; 16],
     /// Whether `append` skips the message: a failed turn without content, or nothing but rendered
     /// summaries and placeholder turns.
     pub(super) is_empty: bool,
@@ -90,6 +92,7 @@ impl TranscriptEntry {
         let has_host_id = entry_id.is_some() || event_key.is_some();
         let said = meaning::hash_parts(raw, message);
         let mark = MessageMark::from_parts(&said, entry_id.clone(), event_key.clone());
+        let call_id = message.unique_call_id.filter(|_| !has_host_id).map(text);
         Self {
             mark,
             whole_mark: mark,
@@ -100,7 +103,8 @@ impl TranscriptEntry {
             text_bytes: meaning::read_text(raw, message).map(|text| int::to_u32(text.len())),
             role: message.role,
             is_discriminating: message.is_discriminating,
-            call_id: message.unique_call_id.filter(|_| !has_host_id).map(text),
+            call_content: call_id.as_ref().map_or([0; 16], |_| message.identity),
+            call_id,
             is_empty: message.is_failed_and_empty,
             redacted_copy: RedactedCopy::from_raw(raw, has_host_id),
             tokens: message.tokens.into(),
@@ -126,6 +130,7 @@ impl TranscriptEntry {
             role: Role::System,
             is_discriminating: false,
             call_id: None,
+            call_content: [0; 16],
             is_empty: false,
             redacted_copy: None,
             tokens: 0,
@@ -174,6 +179,8 @@ impl TranscriptEntry {
         entry.add_text("role", self.role.as_str());
         entry.add_flag("discriminating", self.is_discriminating);
         entry.add_optional_text("call_id", self.call_id.as_deref());
+        let content = self.call_id.as_ref().map(|_| hash::hex(&self.call_content));
+        entry.add_optional_text("call_content", content.as_deref());
         entry.add_flag("empty", self.is_empty);
         let redacted = self.redacted_copy.map(RedactedCopy::to_hex);
         entry.add_optional_text("redacted", redacted.as_deref());
@@ -195,7 +202,7 @@ pub(super) struct ReconcileRequest {
     pub(super) confirmed_count: usize,
     /// Name of the list whose calls may have stored first entries; `None`: no list is named.
     pub(super) list_name: Option<String>,
-    /// Whether every entry is new unless its id or event key is stored.
+    /// Whether every entry is new unless one of its identities is stored.
     pub(super) is_new: bool,
     /// Whether a likely replay is an error.
     pub(super) refuse_replay: bool,
@@ -311,6 +318,10 @@ fn parse_entry(mut fields: JsonFields<'_>, index: usize) -> Result<TranscriptEnt
         role: ROLES.get(role).copied().unwrap_or(Role::System),
         is_discriminating: fields.take_flag("discriminating"),
         call_id: fields.take_optional_text("call_id"),
+        call_content: fields
+            .take_optional_text("call_content")
+            .and_then(|digits| hash::decode_hex(&digits))
+            .map_or([0; 16], |content| hash::hash_prefix(&content)),
         is_empty: fields.take_flag("empty"),
         redacted_copy: fields
             .take_optional_text("redacted")

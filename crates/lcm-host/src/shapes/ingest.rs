@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::Role;
 
 /// `transcript`: messages that are stored already are skipped; `new`: every message is new unless
-/// its id or event key is stored.
+/// its id or event key, or its call id with equal content, is stored.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AppendMode {
@@ -85,6 +85,9 @@ pub struct MessageIdentity {
     /// no such id, or the message has `entry_id` or `event_key`.
     #[serde(deserialize_with = "Option::deserialize")]
     pub call_id: Option<String>,
+    /// Hash of the content of a message with `call_id`, 32 hex digits; null: no `call_id`.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub call_content: Option<String>,
     /// What the parts of the message say and the ids of their calls, hashed, 40 hex digits each.
     pub said: String,
     /// Hash of the text in its dialect, 32 hex digits.
@@ -123,6 +126,10 @@ pub struct TranscriptEntry {
     /// no such id. Default: `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<String>,
+    /// The `call_content` that `identify` returned; null: the call id shows nothing. Default:
+    /// `null`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_content: Option<String>,
     /// What the parts of the message say and the ids of their calls, hashed, 40 hex digits each.
     pub said: String,
     /// The `text` that `identify` returned; absent: the texts of the list are unknown.
@@ -164,8 +171,8 @@ pub struct TranscriptDocument {
     /// Name under which earlier calls of `append` may have stored entries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list: Option<String>,
-    /// Method of the comparison; `new`: an entry is missing unless its id or event key is stored.
-    /// Default: `transcript`.
+    /// Method of the comparison; `new`: an entry is missing unless its id, event key or call id is
+    /// stored. Default: `transcript`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub append_mode: Option<AppendMode>,
     /// Whether messages that look like a replay are an error instead of a warning. Default:

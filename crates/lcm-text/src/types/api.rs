@@ -98,7 +98,8 @@ pub enum AppendMode {
     /// The list is the end of the host's transcript; stored messages are recognised and skipped.
     #[default]
     Transcript,
-    /// Every message is new unless its id or event key is stored.
+    /// Every message is new unless its id or event key, or its call id with equal content, is
+    /// stored.
     New,
 }
 

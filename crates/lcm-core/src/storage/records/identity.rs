@@ -55,6 +55,11 @@ impl IdentityLookup {
         Self::new(IdentityKind::Event, key)
     }
 
+    /// Computes the identity of a unique call id alone, without a message.
+    pub(crate) fn from_call_id(id: &str) -> Self {
+        Self::new(IdentityKind::Call, id)
+    }
+
     /// Returns the first 72 bits of the hash. Identities in which these are equal share one record.
     pub(crate) fn key_prefix(&self) -> IdentityPrefix {
         hash::hash_prefix(&self.hash)

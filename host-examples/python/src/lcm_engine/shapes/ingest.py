@@ -7,7 +7,7 @@ from typing import Literal, TypedDict
 
 AppendMode = Literal["transcript", "new"]
 """`transcript`: messages that are stored already are skipped; `new`: every message is
-new unless its id or event key is stored.
+new unless its id or event key, or its call id with equal content, is stored.
 """
 
 
