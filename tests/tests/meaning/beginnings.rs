@@ -59,22 +59,22 @@ fn a_list_of_any_length_goes_on() {
 /// The engine compares the whole list whenever the rest does not decide alone.
 #[test]
 fn other_lists_are_compared_whole() {
-    let list = chat_of(8);
+    let list = chat_of(28);
     let begin = || {
         let mut host = Host::new();
-        host.append(Dialect::OpenaiChat, &list[..6]);
+        host.append(Dialect::OpenaiChat, &list[..26]);
         host
     };
     let mut host = begin();
     assert!(is_known(&host, &list));
-    assert!(!is_known(&host, &list[..6]), "a list without a rest");
+    assert!(!is_known(&host, &list[..26]), "a list without a rest");
     assert!(!is_known(&host, &list[1..]), "a list without its first message");
     assert!(!is_known(&Host::new(), &list), "no conversation");
     let mut edited = list.clone();
-    edited[5]["content"] = json!("An answer that was edited.");
+    edited[25]["content"] = json!("An answer that was edited.");
     assert!(!is_known(&host, &edited), "another text at the end of the beginning");
     let mut with_id = list.clone();
-    with_id[7]["id"] = json!("m7");
+    with_id[27]["id"] = json!("m7");
     assert!(is_known(&host, &with_id), "a new id");
 
     // Another host stores a message, which the list lacks.
@@ -82,7 +82,7 @@ fn other_lists_are_compared_whole() {
     assert!(!is_known(&host, &list), "a message of another host");
 
     let mut host = begin();
-    host.append(Dialect::OpenaiChat, &list[..4]);
+    host.append(Dialect::OpenaiChat, &list[..24]);
     assert!(!is_known(&host, &list), "messages that were set aside");
     host.append(Dialect::OpenaiChat, &list);
     assert_eq!(host.stored(), list, "they come back");
@@ -113,10 +113,10 @@ fn other_lists_are_compared_whole() {
 /// edit that no list reaches back to it.
 #[test]
 fn a_list_is_compared_until_five_messages_follow_an_edit() {
-    let list = chat_of(12);
+    let list = chat_of(32);
     let mut host = Host::new();
-    host.append(Dialect::OpenaiChat, &list[..6]);
-    let mut edited = list[..4].to_vec();
+    host.append(Dialect::OpenaiChat, &list[..26]);
+    let mut edited = list[..24].to_vec();
     host.append(Dialect::OpenaiChat, &edited);
     for following in 1..=6 {
         edited.push(long_message("user", 100 + following));
@@ -125,7 +125,7 @@ fn a_list_is_compared_until_five_messages_follow_an_edit() {
         longer.push(long_message("user", 200));
         assert_eq!(is_known(&host, &longer), following >= 5, "{following} messages follow");
     }
-    assert_eq!(host.stored().len(), 12, "every message once");
+    assert_eq!(host.stored().len(), 32, "every message once");
 }
 
 /// A message with the id of a stored message is compared with it, wherever that message is.
@@ -146,7 +146,7 @@ fn an_id_that_is_stored_is_compared() {
 /// list before has another text.
 #[test]
 fn a_mark_may_move_behind_a_known_beginning() {
-    let chat = chat_of(40);
+    let chat = chat_of(60);
     let marked = |count: usize| {
         let mut list = chat[..count].to_vec();
         let text = list[count - 1]["content"].clone();
@@ -155,14 +155,14 @@ fn a_mark_may_move_behind_a_known_beginning() {
         list
     };
     let mut host = Host::new();
-    host.append(Dialect::OpenaiChat, &marked(4));
-    host.append(Dialect::OpenaiChat, &marked(6));
-    for count in (8..=40).step_by(2) {
+    host.append(Dialect::OpenaiChat, &marked(24));
+    host.append(Dialect::OpenaiChat, &marked(26));
+    for count in (28..=60).step_by(2) {
         let receipt = continue_list(&mut host, &marked(count)).expect("a list that goes on");
         assert_eq!((receipt.ingested, receipt.skipped), (2, count as u32 - 2));
         host.seen = receipt.seq_seen;
     }
-    assert_eq!(host.stored().len(), 40);
+    assert_eq!(host.stored().len(), 60);
     host.ensure_sound();
 }
 
@@ -260,17 +260,17 @@ fn an_error_after_a_known_beginning_has_the_index_in_the_list() {
 #[test]
 fn a_repeated_call_is_recognised() {
     let mut host = Host::new();
-    let list = chat_of(8);
-    host.append(Dialect::OpenaiChat, &list[..6]);
+    let list = chat_of(28);
+    host.append(Dialect::OpenaiChat, &list[..26]);
     let mut short = list.clone();
-    short[6]["content"] = json!("ok");
-    short[7]["content"] = json!("ok");
+    short[26]["content"] = json!("ok");
+    short[27]["content"] = json!("ok");
     let first = continue_list(&mut host, &short).expect("a list that goes on");
     assert_eq!(first.ingested, 2);
     let texts: Vec<String> = short.iter().map(Value::to_string).collect();
     let extra = json!({"repeat": true, "seq_seen": host.seen});
     let again = append_texts(&mut host, &texts, &extra).expect("the same call");
-    assert_eq!((again.ingested, again.skipped), (0, 8));
+    assert_eq!((again.ingested, again.skipped), (0, 28));
     assert_eq!(host.stored(), short);
 }
 

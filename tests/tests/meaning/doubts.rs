@@ -1,10 +1,13 @@
 //! Lists in doubt: after a restart a host edits its list and passes no `seq_seen`, so the engine is
 //! not certain and sets nothing aside. Later lists must be as certain as without the restart.
 
-use lcm_text::types::api::Dialect;
+use lcm_text::{
+    base::error::ErrorCode,
+    types::api::{AppendMode, AppendOptions, Dialect},
+};
 use serde_json::{Value, json};
 
-use crate::host::{CHAT, Host, chat_of, long_message, text_of};
+use crate::host::{CHAT, Host, call_messages, chat_of, long_message, text_of};
 
 fn texts_of(list: &[Value]) -> Vec<String> {
     list.iter().map(text_of).collect()
@@ -276,4 +279,73 @@ fn an_undo_of_a_branch_in_doubt_acts_at_once() {
     hand_over(&mut host, &list, false);
     let wanted = [texts_of(&chat[..8]), texts_of(&list[4..])].concat();
     assert_eq!(host.context_texts(), wanted, "{:?}", host.warnings);
+}
+
+/// A host edits its question until no more messages can be set aside. Every question is stored and
+/// in the context; none is set aside in doubt.
+#[test]
+fn an_endless_edit_locks_no_conversation() {
+    let mut host = Host::new();
+    let begin = chat_of(4);
+    host.append(Dialect::OpenaiChat, &begin);
+    let mut edits = 0;
+    while !host.warnings.iter().any(|warning| warning.starts_with("branch-in-doubt")) {
+        edits += 1;
+        assert!(edits < 5_000, "no notice");
+        host.warnings.clear();
+        let list = [begin.clone(), vec![long_message("user", 10_000 + edits)]].concat();
+        assert_eq!(host.append(Dialect::OpenaiChat, &list).ingested, 1, "{edits}");
+    }
+    assert!(host.warnings[0].contains("too many ranges of set-aside messages"));
+    assert_eq!((edits, host.stored().len()), (4_098, 4 + 4_098));
+    assert_eq!(host.context_texts().len(), 6, "both questions");
+    // Nothing comes back, and nothing is lost.
+    let list = [begin, vec![long_message("user", 10_001), long_message("assistant", 9)]].concat();
+    assert_eq!(host.append(Dialect::OpenaiChat, &list).ingested, 2, "{:?}", host.warnings);
+    host.ensure_sound();
+}
+
+/// More results became stubs than a conversation stores other forms: the rest is announced.
+#[test]
+fn endless_stubs_lock_no_conversation() {
+    let mut host = Host::new();
+    let mut list = chat_of(2);
+    for number in 0..4_100 {
+        list.extend(call_messages(number, &format!("call_abcdefghij{number:06}")));
+    }
+    assert_eq!(host.ingest(&list), 8_202);
+    for message in list.iter_mut().filter(|message| message["role"] == "tool") {
+        message["content"] = json!("[removed]");
+    }
+    list.push(long_message("user", 9));
+    assert_eq!(host.ingest(&list), 4_097, "{:?}", host.warnings);
+    let is_full = |warning: &&String| warning.starts_with("forms-full: 4 of");
+    assert_eq!(host.warnings.iter().filter(is_full).count(), 1, "{:?}", host.warnings);
+    list.push(long_message("assistant", 10));
+    assert_eq!(host.ingest(&list), 1);
+    host.ensure_sound();
+}
+
+/// A plan whose ranges are not ascending is refused, and nothing changes.
+#[test]
+fn a_wrong_plan_is_refused() {
+    let mut host = Host::new();
+    host.append(Dialect::OpenaiChat, &chat_of(6));
+    let before = host.store.digest();
+    for (first, last) in [(5, 3), (0, 0), (1_u64 << 52, 2)] {
+        let line = json!({"fork": 6, "restored": [{"seq_first": first, "seq_last": last}]});
+        let options = AppendOptions {
+            append_mode: AppendMode::New,
+            extra_json: Some(json!({"revision": 1, "line": line}).to_string()),
+            ..AppendOptions::default()
+        };
+        let text = [long_message("user", 9).to_string()];
+        host.store.begin_call();
+        let (store, now) = (&mut host.store, host.now);
+        let error = host.engine.append(store, CHAT, Dialect::OpenaiChat, &text, &options, now);
+        let error = error.expect_err("a wrong plan");
+        assert_eq!(error.code, ErrorCode::InvalidInput, "{error}");
+        assert!(error.to_string().contains("restored"), "{error}");
+    }
+    assert_eq!(host.store.digest(), before);
 }

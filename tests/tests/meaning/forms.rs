@@ -3,7 +3,7 @@
 use lcm_text::types::api::Dialect;
 use serde_json::{Value, json};
 
-use crate::host::{Host, chat_of, long_message, text_of};
+use crate::host::{Host, call_messages, chat_of, long_message, text_of};
 
 /// Calls and results, numbered from 0.
 fn build_calls(count: usize) -> Vec<Value> {
@@ -210,4 +210,47 @@ fn another_reference_is_another_answer() {
         assert!(stored.contains(&list[5]), "{stored:?} {:?}", host.warnings);
         assert_eq!(host.assemble_chat(dialect, 1_000_000), list);
     }
+}
+
+/// Call ids only count calls, old results become stubs, and a short text comes again after each
+/// result. The list shares with the line all but the results.
+#[test]
+fn stubs_of_counted_calls_double_nothing() {
+    for (keeps, is_planned) in [(1, false), (2, false), (2, true)] {
+        let mut host = Host::new();
+        let mut list = vec![long_message("user", 0)];
+        for turn in 0..8 {
+            list.extend(call_messages(turn, &format!("call_{turn}")));
+            list.push(json!({"role": "assistant", "content": "Done."}));
+            let results: Vec<usize> =
+                (0..list.len()).filter(|index| list[*index]["role"] == "tool").collect();
+            for index in &results[..results.len().saturating_sub(keeps)] {
+                list[*index]["content"] = json!("[removed]");
+            }
+            match is_planned {
+                true => host.ingest(&list),
+                false => host.append(Dialect::OpenaiChat, &list).ingested as usize,
+            };
+        }
+        assert_eq!(host.stored().len(), 25 + 8 - keeps, "{:?}", host.warnings);
+        assert_eq!(host.context_texts().len(), 25);
+        host.ensure_sound();
+    }
+}
+
+/// A list goes another way directly behind a stub: the stub stands for its result, which stays.
+#[test]
+fn a_branch_begins_behind_a_stub() {
+    let mut host = Host::new();
+    let mut chat = [chat_of(3), call_messages(1, "call_0").to_vec(), chat_of(6)[4..].to_vec()];
+    host.append(Dialect::OpenaiChat, &chat.concat());
+    chat[1][1]["content"] = json!("[removed]");
+    chat[2].push(long_message("user", 20));
+    host.append(Dialect::OpenaiChat, &chat.concat());
+    chat[2] = vec![long_message("assistant", 30)];
+    assert_eq!(host.append(Dialect::OpenaiChat, &chat.concat()).ingested, 1, "{:?}", host.warnings);
+    let texts = host.context_texts();
+    assert_eq!(texts.len(), 6, "{texts:?}");
+    assert!(texts.contains(&text_of(&call_messages(1, "call_0")[1])), "{texts:?}");
+    host.ensure_sound();
 }

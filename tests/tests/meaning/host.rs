@@ -185,3 +185,15 @@ pub(crate) fn poll_messages(number: usize) -> [Value; 2] {
 pub(crate) fn chat_of(count: usize) -> Vec<Value> {
     (0..count).map(|number| long_message(["user", "assistant"][number % 2], number)).collect()
 }
+
+/// A call with the id `id` and its result.
+pub(crate) fn call_messages(number: usize, id: &str) -> [Value; 2] {
+    let arguments = json!({"cmd": format!("make step{number} of the tree")}).to_string();
+    let call = json!({"id": id, "type": "function", "function": {
+        "name": "bash", "arguments": arguments}});
+    let output = format!("output number {number} of a command that printed much text");
+    [
+        json!({"role": "assistant", "content": null, "tool_calls": [call]}),
+        json!({"role": "tool", "tool_call_id": id, "content": output}),
+    ]
+}

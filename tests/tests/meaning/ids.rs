@@ -4,7 +4,7 @@
 use lcm_text::types::api::Dialect;
 use serde_json::{Value, json};
 
-use crate::host::{CHAT, Host, chat_of, long_message, text_of};
+use crate::host::{CHAT, Host, call_messages, chat_of, long_message, text_of};
 
 /// Returns a message with an id.
 fn with_id(id: &str, number: usize) -> Value {
@@ -419,4 +419,53 @@ fn a_message_that_its_id_moves_stays_in_the_context() {
         assert_eq!(same.count(), 3, "{:?}", host.warnings);
         host.ensure_sound();
     }
+}
+
+/// Ids count places, call ids count calls, and a turn with a tool is made again: another call with
+/// the same ids, and its result.
+#[test]
+fn another_call_with_counted_ids_is_a_branch() {
+    for is_planned in [false, true] {
+        let mut host = Host::new();
+        let numbered = |list: &[Value]| {
+            let mut list = list.to_vec();
+            for (place, message) in list.iter_mut().enumerate() {
+                message["id"] = json!(format!("m{place}"));
+            }
+            list
+        };
+        let first = [chat_of(3), call_messages(4, "call_0").to_vec(), chat_of(6)[5..].to_vec()];
+        host.append(Dialect::OpenaiChat, &numbered(&first.concat()));
+        let again = [chat_of(3), call_messages(7, "call_0").to_vec()].concat();
+        match is_planned {
+            true => host.ingest(&numbered(&again)),
+            false => host.append(Dialect::OpenaiChat, &numbered(&again)).ingested as usize,
+        };
+        assert_eq!(host.context_texts(), again.iter().map(text_of).collect::<Vec<_>>());
+        host.ensure_sound();
+    }
+}
+
+/// Ids count places. A short answer of a set-aside branch is said again after another question: it
+/// stays behind this question.
+#[test]
+fn a_short_answer_stays_behind_its_question() {
+    let mut host = Host::new();
+    let with_id = |mut message: Value, id: &str| {
+        message["id"] = json!(id);
+        message
+    };
+    let okay = with_id(json!({"role": "assistant", "content": "okay"}), "m3");
+    let base =
+        [with_id(long_message("user", 1), "m0"), with_id(long_message("assistant", 2), "m1")];
+    let question = |number: usize| with_id(long_message("user", number), "m2");
+    host.append(Dialect::OpenaiChat, &[&base[..], &[question(3), okay.clone()]].concat());
+    let mut edited = [&base[..], &[question(5)]].concat();
+    host.append(Dialect::OpenaiChat, &edited);
+    edited.push(okay);
+    host.append(Dialect::OpenaiChat, &edited);
+    assert_eq!(host.context_texts(), edited.iter().map(text_of).collect::<Vec<_>>());
+    host.append(Dialect::OpenaiChat, &edited);
+    assert_eq!(host.context_texts().len(), 4, "{:?}", host.warnings);
+    host.ensure_sound();
 }

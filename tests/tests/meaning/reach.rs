@@ -4,7 +4,7 @@
 use lcm_text::types::api::Dialect;
 use serde_json::{Value, json};
 
-use crate::host::{CHAT, Host, chat_of, long_message, poll_messages, text_of};
+use crate::host::{CHAT, Host, call_messages, chat_of, long_message, poll_messages, text_of};
 
 /// Checks that no message is stored twice, and that `check` finds no damage.
 fn ensure_once(host: &mut Host, what: &str) {
@@ -662,18 +662,6 @@ fn a_list_behind_a_placeholder_turn_stays_whole() {
     host.ensure_sound();
 }
 
-/// A call with the id `id` and its result.
-fn call_messages(number: usize, id: &str) -> [Value; 2] {
-    let arguments = json!({"cmd": format!("make step{number} of the tree")}).to_string();
-    let call = json!({"id": id, "type": "function", "function": {
-        "name": "bash", "arguments": arguments}});
-    let output = format!("output number {number} of a command that printed much text");
-    [
-        json!({"role": "assistant", "content": null, "tool_calls": [call]}),
-        json!({"role": "tool", "tool_call_id": id, "content": output}),
-    ]
-}
-
 /// An agent keeps its task, its plan and its newest calls; call ids are counted through the
 /// conversation.
 #[test]
@@ -779,4 +767,21 @@ fn a_call_id_counts_alike_in_a_plan() {
         let results = appended.1.iter().filter(|text| **text == text_of(&call[1]));
         assert_eq!(results.count(), 1, "{later} later messages: {:?}", appended.1);
     }
+}
+
+/// The newest list is the short beginning of an older one. An import forgets the older list, but
+/// the line still has it.
+#[test]
+fn a_short_newest_list_hides_no_older_one() {
+    let mut host = Host::new();
+    let short: Vec<Value> =
+        ["user", "assistant"].map(|role| json!({"role": role, "content": "okay"})).to_vec();
+    let old = [short.clone(), chat_of(4)].concat();
+    host.append(Dialect::OpenaiChat, &old);
+    host.append_new(&[long_message("user", 90)]);
+    let mut copy = host.copy_chat();
+    assert_eq!(copy.append(Dialect::OpenaiChat, &short).ingested, 2, "{:?}", copy.warnings);
+    let longer = [old, vec![long_message("user", 91)]].concat();
+    assert_eq!(copy.append(Dialect::OpenaiChat, &longer).ingested, 1, "{:?}", copy.warnings);
+    copy.ensure_sound();
 }

@@ -43,12 +43,15 @@ pub(super) fn align_entries(
     let is_open = |(index, entry): &(usize, &AlignableEntry)| {
         positions.get(*index) == Some(&None) && entry.is_discriminating && !has_id(*index)
     };
-    let open = entries
-        .iter()
-        .enumerate()
-        .take(last)
-        .filter(is_open)
-        .map(|(index, entry)| UnmatchedEntry { mark: entry.mark, index, position: None });
+    let open = entries.iter().enumerate().take(last).filter(is_open).map(|(index, entry)| {
+        let neighbours = positions.split_at_checked(index);
+        let neighbour = neighbours.and_then(|(before, behind)| {
+            let before = before.iter().rev().flatten().next();
+            before.or_else(|| behind.iter().flatten().next())
+        });
+        let after = neighbour.copied().unwrap_or(0);
+        UnmatchedEntry { mark: entry.mark, index, after, position: None }
+    });
     let mut open: Vec<UnmatchedEntry> = open.collect();
     sort::sort_by(&mut open, &mut |a, b| (a.mark.meaning, a.index).cmp(&(b.mark.meaning, b.index)));
     match_by_content(session, line, &mut open, &taken)?;
@@ -103,6 +106,9 @@ impl MessagePager {
 struct UnmatchedEntry {
     mark: MessageMark,
     index: usize,
+    /// Position of the aligned entry before it, else of the one behind it. The entry was stored
+    /// later.
+    after: u64,
     /// Position of the message found by content; `None`: none was found.
     position: Option<u64>,
 }
@@ -110,7 +116,8 @@ struct UnmatchedEntry {
 /// Finds messages with equal content for `open`, which is sorted by meaning and index. The
 /// positions in `taken`, which are sorted, are left out.
 ///
-/// Reads pages from the newest backwards until every entry has a message. Within a page, the oldest
+/// Reads pages from the newest backwards until every entry has a message, or none can be in an
+/// older page. Within a page, the oldest
 /// of equal messages is given to the first open entry.
 fn match_by_content(
     session: &mut StoreSession<'_>,
@@ -120,7 +127,8 @@ fn match_by_content(
 ) -> Result<()> {
     let mut left = open.len();
     let mut end = line.count_messages();
-    while left > 0 && end > 0 {
+    let least = open.iter().map(|entry| entry.after).min().unwrap_or(0);
+    while left > 0 && end > least {
         let first = page_start(end);
         let mut position = first;
         while position <= end {
@@ -132,7 +140,9 @@ fn match_by_content(
                 let equal = open.iter_mut().skip(from);
                 let mut equal = equal.take_while(|entry| entry.mark.meaning == meaning);
                 let is_open = |entry: &&mut UnmatchedEntry| {
-                    entry.position.is_none() && entry.mark.is_same_message(&stored.mark)
+                    entry.position.is_none()
+                        && position > entry.after
+                        && entry.mark.is_same_message(&stored.mark)
                 };
                 if taken.binary_search(&position).is_err()
                     && let Some(entry) = equal.find(is_open)

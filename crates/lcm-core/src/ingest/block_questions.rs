@@ -15,6 +15,10 @@ use super::{
     message_form,
 };
 
+/// Most messages that are read to find a window. A list that repeats short texts could otherwise
+/// cost a read for each pair of an entry and a message.
+const WINDOW_READS_MAX: usize = 4_096;
+
 impl LineComparison<'_, '_> {
     /// Finds the place of a list that [`Self::find_runs`] did not place, because some of its
     /// questions are stored with a block of the host. Either its first entry is such a question at
@@ -29,7 +33,7 @@ impl LineComparison<'_, '_> {
             return Ok(());
         };
         for position in self.line.list_starts().into_iter().chain([1]) {
-            let stored = self.line.read_stored(session, &[self.line.seq_at(position)])?;
+            let stored = self.line.read_stored(session, self.line.seq_at(position))?;
             if stored.iter().any(|message| message_form::adds_block(first, message))
                 && self.goes_on_after(session, 0, position)?
             {
@@ -39,8 +43,9 @@ impl LineComparison<'_, '_> {
             }
         }
         let newest = self.line.count_messages();
+        let mut reads = WINDOW_READS_MAX;
         for end in (2..=self.entries.len().min(int::to_usize(newest))).rev() {
-            let Some(forms) = self.match_window(session, end)? else { continue };
+            let Some(forms) = self.match_window(session, end, &mut reads)? else { continue };
             diff.found_by = "alignment";
             let position_first = newest + 1 - int::to_u64(end);
             diff.add_run(&AlignedRun { length: end, position_first, ..AlignedRun::default() });
@@ -51,18 +56,21 @@ impl LineComparison<'_, '_> {
     }
 
     /// Matches the first `end` entries with as many newest messages, and returns the questions that
-    /// are stored with a block. `None`: an entry is another message, there is no such question, or
-    /// too few entries are anchors.
+    /// are stored with a block. `None`: an entry is another message, there is no such question, too
+    /// few entries are anchors, or no more messages may be read.
     fn match_window(
         &self,
         session: &mut StoreSession<'_>,
         end: usize,
+        reads: &mut usize,
     ) -> Result<Option<Vec<usize>>> {
         let (mut anchors, mut forms) = (0, Vec::new());
         let entries = self.entries.iter().enumerate().take(end).rev();
         for ((index, entry), position) in entries.zip((1..=self.line.count_messages()).rev()) {
-            let stored = self.line.read_stored(session, &[self.line.seq_at(position)])?;
-            match stored.first() {
+            let Some(left) = reads.checked_sub(1) else { return Ok(None) };
+            *reads = left;
+            let stored = self.line.read_stored(session, self.line.seq_at(position))?;
+            match &stored {
                 Some(message) if message.is_entry(position, entry) => {}
                 Some(message) if message_form::adds_block(entry, message) => forms.push(index),
                 _ => return Ok(None),
@@ -86,8 +94,7 @@ impl LineComparison<'_, '_> {
             return Ok(None);
         };
         for start in [position + 1].into_iter().chain(starts) {
-            let seqs = [self.line.seq_at(start)];
-            let stored = self.line.read_stored(session, &seqs)?;
+            let stored = self.line.read_stored(session, self.line.seq_at(start))?;
             if stored.iter().any(|message| message_form::adds_block(entry, message)) {
                 return Ok(Some(start).filter(|start| *start != position + 1));
             }

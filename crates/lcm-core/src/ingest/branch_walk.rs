@@ -11,9 +11,9 @@ use lcm_text::base::{error::Result, int, sort};
 use super::{
     alignment::{AlignableEntry, INSIDE_ANCHORS_MIN},
     line_change::RESTORED_MAX,
-    list_decision::LineRequest,
+    list_decision::{EntryOutcome, LineRequest, ListDecision},
     message_form::{self, MessageForm},
-    stored_line::{ComparedMessage, PAGE_MESSAGES},
+    stored_line::ComparedMessage,
 };
 
 /// Set-aside messages that come back.
@@ -41,6 +41,10 @@ struct MatchedBranch {
 }
 
 impl RestoredMessages {
+    fn has_message(&self, seq: u64) -> bool {
+        self.ranges.iter().any(|(first, last)| (*first..=*last).contains(&seq))
+    }
+
     /// Leaves the last message set aside if the list has a longer form of it.
     fn leave_grown(&mut self) {
         let Some(index) = self.grown else { return };
@@ -84,7 +88,7 @@ impl LineRequest<'_, '_> {
         let mut found = RestoredMessages::default();
         let mut after = fork;
         // The other half is left for the ranges before a window inside a branch.
-        while found.ranges.len() < RESTORED_MAX / 2 {
+        while found.ranges.len() < RESTORED_MAX / 2 && !self.withdrawals.is_full() {
             let rest = self.entries.get(start + found.count..).unwrap_or(&[]);
             let mut best = (MatchedBranch::default(), 0);
             // A window may end inside a range, before another form of a message.
@@ -121,65 +125,82 @@ impl LineRequest<'_, '_> {
         range: &WithdrawnRange,
     ) -> Result<MatchedBranch> {
         let most = int::to_usize(range.count()).min(entries.len());
-        let (mut matched, mut place) = (MatchedBranch::default(), 0);
+        let (mut matched, mut rest) = (MatchedBranch::default(), entries.iter().enumerate());
         let known = self.line.read_forms(session)?;
         let (mut forms, mut texts, mut open) = (Vec::new(), 0, 0);
-        while place < most {
-            let first = range.seq_first + int::to_u64(place);
-            let last = first + int::to_u64((most - place).min(PAGE_MESSAGES)) - 1;
-            let seqs: Vec<u64> = (first..=last).collect();
-            let stored = self.line.read_stored(session, &seqs)?;
-            for (entry, (seq, message)) in entries.iter().skip(place).zip(seqs.iter().zip(stored)) {
-                let is_equal = match entry.known_seq {
-                    Some(known) => known == *seq,
-                    None => entry.mark.is_same_message(&message.mark),
-                };
-                // Of texts of people and models, only one may differ between two equal messages.
-                let is_text = message_form::is_text(entry);
-                let form = message_form::compare_forms(entry, None, &message);
-                let is_certain = form.is_some_and(|form| form != MessageForm::Shortened)
-                    || message_form::is_stored_form(entry, &message, &known);
-                let is_known_form = is_equal && entry.is_known() && entry.may_be_form.get();
-                let is_form = message_form::may_be_form(entry, &message) && !(is_text && texts > 0);
-                if is_equal || is_certain {
-                    if (is_certain && !is_equal) || is_known_form {
-                        forms.push(place);
-                    }
-                    // A message that differs needs an equal strong anchor behind it.
-                    if open == 0 || entry.is_strong_anchor() {
-                        (matched.count, texts, open) = (place + 1, 0, 0);
-                        matched.is_longer = is_known_form && says_more(entry, &message);
-                        matched.forms.append(&mut forms);
-                    }
-                } else if is_form {
-                    open += 1;
-                    texts += usize::from(is_text);
+        let seqs: Vec<u64> = (range.seq_first..).take(most).collect();
+        self.line.visit_stored(session, &seqs, &mut |seq, message| {
+            let Some((place, entry)) = rest.next() else { return false };
+            let is_equal = match entry.known_seq {
+                Some(known) => known == seq,
+                None => entry.mark.is_same_message(&message.mark),
+            };
+            // Of texts of people and models, only one may differ between two equal messages.
+            let is_text = message_form::is_text(entry);
+            let form = message_form::compare_forms(entry, None, &message);
+            let is_certain = form.is_some_and(|form| form != MessageForm::Shortened)
+                || message_form::is_stored_form(entry, &message, &known);
+            let is_known_form = is_equal && entry.is_known() && entry.may_be_form.get();
+            let is_form = message_form::may_be_form(entry, &message) && !(is_text && texts > 0);
+            if is_equal || is_certain {
+                if (is_certain && !is_equal) || is_known_form {
                     forms.push(place);
-                } else {
-                    return Ok(matched);
                 }
-                place += 1;
+                // A message that differs needs an equal strong anchor behind it.
+                if open == 0 || entry.is_strong_anchor() {
+                    (matched.count, texts, open) = (place + 1, 0, 0);
+                    matched.is_longer = is_known_form && says_more(entry, &message);
+                    matched.forms.append(&mut forms);
+                }
+            } else if is_form {
+                open += 1;
+                texts += usize::from(is_text);
+                forms.push(place);
             }
-        }
+            is_equal || is_certain || is_form
+        })?;
         Ok(matched)
     }
 
+    /// Gives short entries with an id of a set-aside message the outcome `New`, if a stored message
+    /// before it in the list is behind it in the line, or a new one is. Ids that count places lead
+    /// to such messages, which would come back at another place.
+    pub(super) fn leave_before(&self, restored: &RestoredMessages, decision: &mut ListDecision) {
+        let mut newest = self.line.seq_at(self.diff.position_accepted);
+        let places = self.entries.iter().zip(&self.diff.positions);
+        for ((entry, position), outcome) in places.zip(&mut decision.outcomes) {
+            let seq = position.map(|position| self.line.seq_at(position)).or(entry.known_seq);
+            let is_open = |seq: &u64| !restored.has_message(*seq) && entry.is_set_aside();
+            if !entry.is_discriminating && seq.is_some_and(|seq| seq < newest && is_open(&seq)) {
+                *outcome = EntryOutcome::New;
+            }
+            let is_new = *outcome == EntryOutcome::New;
+            newest = newest.max(if is_new { u64::MAX } else { seq.unwrap_or(0) });
+        }
+    }
+
     /// Adds the set-aside messages with an id of an entry. Returns how many of them cannot come
-    /// back, because too many ranges come back.
-    pub(super) fn restore_known(&self, restored: &mut RestoredMessages) -> usize {
-        let known = self.entries.iter().enumerate();
-        let known =
-            known.filter(|(index, entry)| restored.grown != Some(*index) && entry.is_set_aside());
-        let mut seqs: Vec<u64> = known.filter_map(|(_, entry)| entry.known_seq).collect();
+    /// back, because too many ranges come back, or were set aside.
+    pub(super) fn restore_known(
+        &self,
+        restored: &mut RestoredMessages,
+        decision: &ListDecision,
+    ) -> usize {
+        let known = self.entries.iter().zip(&decision.outcomes).enumerate();
+        let known = known.filter(|(index, (entry, outcome))| {
+            let is_new = restored.grown == Some(*index) || **outcome == EntryOutcome::New;
+            !is_new && entry.is_set_aside()
+        });
+        let mut seqs: Vec<u64> = known.filter_map(|(_, (entry, _))| entry.known_seq).collect();
         sort::sort_and_dedup(&mut seqs);
         let mut hidden = 0;
         for seq in seqs {
-            if restored.ranges.iter().any(|(first, last)| (*first..=*last).contains(&seq)) {
+            if restored.has_message(seq) {
                 continue;
             }
             if let Some((_, last)) = restored.ranges.iter_mut().find(|(_, last)| last + 1 == seq) {
                 *last = seq;
-            } else if restored.ranges.len() < RESTORED_MAX {
+            } else if restored.ranges.len() < RESTORED_MAX && !self.withdrawals.is_full() {
                 restored.ranges.push((seq, seq));
             } else {
                 hidden += 1;

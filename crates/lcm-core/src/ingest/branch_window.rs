@@ -45,12 +45,14 @@ impl BranchWindow {
 impl LineRequest<'_, '_> {
     /// Finds the longest run of set-aside messages, of equally long ones the newest, with which the
     /// list begins. The run needs two anchors and is looked for among the newest messages. `None`:
-    /// there is no such run, or too many ranges lead to it from the line.
+    /// there is no such run, or too many ranges lead to it from the line or
+    /// were set aside.
     pub(super) fn find_window(&self) -> Option<BranchWindow> {
         let head = self.line.message_history().head;
         let first = head.messages + 1 - int::to_u64(head.recent_marks.len());
         let mut best: Option<(usize, u64)> = None;
-        let starts = (first..).zip(&head.recent_marks).filter(|_| self.line.is_comparable());
+        let may_return = self.line.is_comparable() && !self.withdrawals.is_full();
+        let starts = (first..).zip(&head.recent_marks).filter(|_| may_return);
         for (seq, _) in starts {
             let length = self.match_set_aside(first, seq);
             if best.is_none_or(|(most, _)| length >= most) {

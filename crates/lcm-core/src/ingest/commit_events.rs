@@ -86,7 +86,8 @@ impl LineUpdate {
             events.push_range(EventKind::MessagesSetAside, call.conversation, range, count);
         }
         for (first, last) in &change.restored {
-            let count = last - first + 1;
+            // The plan of the caller is not checked yet.
+            let count = last.saturating_sub(*first) + 1;
             let range = (*first, *last);
             events.push_range(EventKind::MessagesRestored, call.conversation, range, count);
         }

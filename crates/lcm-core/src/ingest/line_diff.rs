@@ -205,6 +205,7 @@ impl LineComparison<'_, '_> {
         if self.find_accepted(session, &mut diff)? {
             diff.found_by = "list";
             let end = (diff.accepted, diff.position_accepted);
+            self.follow_stubs(session, &mut diff, end)?;
             self.follow_branches(session, &mut diff, end)?;
         } else if self.entries.iter().any(|entry| entry.position.is_some()) {
             diff.found_by = "ids";
@@ -217,7 +218,8 @@ impl LineComparison<'_, '_> {
             }
         }
         if diff.found_by != "none" {
-            self.align_gaps(session, &mut diff)?;
+            let start = (diff.accepted, diff.position_accepted + 1);
+            self.align_gaps(session, &mut diff, start)?;
             // The list may go on with a branch behind what was aligned just now.
             if let Some(index) = diff.positions.iter().rposition(Option::is_some)
                 && let Some(position) = diff.positions.get(index).copied().flatten()
@@ -242,8 +244,8 @@ impl LineComparison<'_, '_> {
             let (is_form, is_longer) = match mark {
                 Some(mark) if !is_newest => (!mark.says_the_same(&entry.mark), false),
                 _ => {
-                    let stored = self.line.read_stored(session, &[self.line.seq_at(position)])?;
-                    let Some(message) = stored.first() else { continue };
+                    let stored = self.line.read_stored(session, self.line.seq_at(position))?;
+                    let Some(message) = stored else { continue };
                     let is_copy = entry.may_be_copy_of(&message.text);
                     let said = message.said.as_deref();
                     let is_longer =
@@ -298,8 +300,9 @@ impl LineComparison<'_, '_> {
         Ok(true)
     }
 
-    /// Returns whether a beginning of `length` entries with `anchors` gives way to a longer window
-    /// with the newest messages: short words may begin the newest list and end a window, too.
+    /// Returns whether a beginning of `length` entries with `anchors` gives way to a longer one that
+    /// is proven, or to a longer window with the newest messages: short words may begin the newest
+    /// list, another list, and a window, too.
     fn gives_way(
         &self,
         session: &mut StoreSession<'_>,
@@ -308,6 +311,12 @@ impl LineComparison<'_, '_> {
     ) -> Result<bool> {
         if length == 0 || anchors > 0 {
             return Ok(false);
+        }
+        for position in self.line.list_starts().into_iter().chain([1]) {
+            let run = self.match_from(session, 0, position)?;
+            if run.length > length && run.anchors >= INSIDE_ANCHORS_MIN {
+                return Ok(true);
+            }
         }
         let suffix = self.find_suffix_run(session, SkippedCounts::default())?;
         Ok(suffix.start == 0 && suffix.length > length)
@@ -334,6 +343,7 @@ impl LineComparison<'_, '_> {
         }
         if is_proven(&begun_anew) && begun_anew.length >= prefix.length {
             diff.add_prefix(&begun_anew);
+            self.follow_stubs(session, diff, begun_anew.last_places())?;
             return self.follow_branches(session, diff, begun_anew.last_places());
         }
         let is_longer = begun_anew.length > prefix.length && !is_proven(&prefix);
@@ -343,9 +353,15 @@ impl LineComparison<'_, '_> {
             && !self.has_user_after(session, prefix.position_first + int::to_u64(prefix.length))?;
         if is_proven(&prefix) {
             diff.add_prefix(&prefix);
+            self.follow_stubs(session, diff, prefix.last_places())?;
             return self.follow_branches(session, diff, prefix.last_places());
         }
         let (length, anchors) = (prefix.length, prefix.anchors);
+        let (start, position) = prefix.last_places();
+        if length > 0 && self.follow_stubs(session, diff, (start, position))? {
+            diff.add_prefix(&prefix);
+            return Ok(());
+        }
         // One message may well be said again, so a run at the end counts more than one message at
         // the beginning.
         let suffix = self.find_suffix_run(session, SkippedCounts::default())?;
@@ -382,6 +398,22 @@ impl LineComparison<'_, '_> {
             diff.short_beginning = prefix;
         }
         Ok(())
+    }
+
+    /// Adds the stubs of tool results with which the list differs from the line after the entry
+    /// `end` and the message at `position`; returns whether they are the only difference.
+    fn follow_stubs(
+        &self,
+        session: &mut StoreSession<'_>,
+        diff: &mut LineDiff,
+        (end, position): (usize, u64),
+    ) -> Result<bool> {
+        let stubs = self.find_stubs(session, end, position + 1)?;
+        let is_found = stubs.is_some();
+        for (index, place) in stubs.into_iter().flatten() {
+            diff.add_form(index, place);
+        }
+        Ok(is_found)
     }
 
     /// Adds the runs with which the list continues in branches, from the entry `end` on. Branches
@@ -455,10 +487,10 @@ impl LineComparison<'_, '_> {
         let equal = self.entries.iter().skip(start + 1).take(run.length);
         // Tools are polled after another question as well.
         let stored = match equal.into_iter().any(AlignableEntry::is_strong_anchor) {
-            false => Vec::new(),
-            true => self.line.read_stored(session, &[self.line.seq_at(position)])?,
+            false => None,
+            true => self.line.read_stored(session, self.line.seq_at(position))?,
         };
-        let is_form = self.entries.get(start).zip(stored.first());
+        let is_form = self.entries.get(start).zip(stored.as_ref());
         let is_form =
             is_form.is_some_and(|(entry, message)| message_form::may_be_form(entry, message));
         Ok(if is_form { run } else { AlignedRun::default() })
@@ -482,8 +514,8 @@ impl LineComparison<'_, '_> {
             {
                 break;
             }
-            let stored = self.line.read_stored(session, &[self.line.seq_at(position)])?;
-            let Some(message) = stored.first() else { break };
+            let stored = self.line.read_stored(session, self.line.seq_at(position))?;
+            let Some(message) = &stored else { break };
             let text = (self.text_of)(start);
             let mut form = compare_forms(entry, text.as_deref(), message);
             if form.is_none() {
@@ -509,7 +541,7 @@ impl LineComparison<'_, '_> {
                     None => break,
                 },
             }
-            self.align_gaps(session, diff)?;
+            self.align_gaps(session, diff, (start, position))?;
         }
         Ok(())
     }
@@ -526,8 +558,8 @@ impl LineComparison<'_, '_> {
         if position == self.line.count_messages() {
             return Ok(true);
         }
-        let stored = self.line.read_stored(session, &[self.line.seq_at(position + 1)])?;
-        Ok(stored.first().is_some_and(|stored| stored.is_entry(position + 1, next)))
+        let stored = self.line.read_stored(session, self.line.seq_at(position + 1))?;
+        Ok(stored.is_some_and(|stored| stored.is_entry(position + 1, next)))
     }
 
     /// Finds the entries from `start` on that are stubs of tool results whose call ids may only
@@ -560,13 +592,17 @@ impl LineComparison<'_, '_> {
         }
     }
 
-    /// Aligns the entries before, between and after what was found.
-    fn align_gaps(&self, session: &mut StoreSession<'_>, diff: &mut LineDiff) -> Result<()> {
+    /// Aligns the entries before, between and after what was found, from an entry and a position
+    /// on.
+    fn align_gaps(
+        &self,
+        session: &mut StoreSession<'_>,
+        diff: &mut LineDiff,
+        (mut start, mut position): (usize, u64),
+    ) -> Result<()> {
         // No message counts for two entries. A message may belong to an entry by its id, or because
         // the entry was found there before.
         let taken = diff.list_taken(self.entries);
-        let mut start = diff.accepted;
-        let mut position = diff.position_accepted + 1;
         while start < self.entries.len() {
             let rest = diff.positions.iter().enumerate().skip(start);
             let mut next = rest.filter_map(|(index, position)| Some((index, (*position)?)));

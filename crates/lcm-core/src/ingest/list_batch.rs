@@ -166,7 +166,11 @@ impl ListBatch<'_> {
             let outcomes = effective.iter().zip(&decision.outcomes);
             let places = outcomes.filter(move |(_, outcome)| **outcome == wanted);
             let is_revision = wanted == EntryOutcome::Revision;
-            places.map(move |((index, _), _)| CandidatePlace::new(*index, is_revision))
+            places.map(move |((index, _), _)| CandidatePlace {
+                index: *index,
+                is_revision,
+                is_certain: !is_revision && self.ids.is_known(*index),
+            })
         };
         let places: Vec<CandidatePlace> =
             places_of(EntryOutcome::Revision).chain(places_of(EntryOutcome::New)).collect();
@@ -222,12 +226,17 @@ impl ListBatch<'_> {
         let is_announced = is_unplanned && is_begun(head) && begins_list && leading > first;
         let notices = is_announced.then(|| SYSTEM_IN_SEQUENCE.into()).into_iter().collect();
         let system = (first..lead).collect();
+        let is_placed = planned.is_some() && !is_revision;
         let is_new = |index: &usize| {
             let is_other = self.candidates.get(*index).is_some_and(|it| it.entry.is_other_form);
-            is_other || self.ids.known.get(*index).copied().flatten().is_none()
+            is_other || is_placed || !self.ids.is_known(*index)
         };
-        let places = (first.max(lead)..count).filter(is_new);
-        let places = places.map(|index| CandidatePlace::new(index, is_revision)).collect();
+        let places = (first.max(lead)..count).filter(is_new).map(|index| CandidatePlace {
+            index,
+            is_revision,
+            is_certain: is_placed && self.ids.is_known(index),
+        });
+        let places = places.collect();
         let seen = planned.map(PlannedLine::seen_messages);
         let is_last = |line: &&PlannedLine| line.count == int::to_u64(count);
         let line = LineUpdate {

@@ -28,7 +28,7 @@ use super::{
     line_diff::{LastStored, LineDiff},
     list_texts::SaidHashes,
     message_form,
-    stored_line::{ComparedMessage, PAGE_MESSAGES, StoredLine},
+    stored_line::{ComparedMessage, StoredLine},
 };
 
 /// Notice about a list of which the common beginning proves nothing.
@@ -205,8 +205,8 @@ impl LineRequest<'_, '_> {
             if !is_form || last.count == 0 || position > self.line.count_messages() {
                 break;
             }
-            let stored = self.line.read_stored(session, &[self.line.seq_at(position)])?;
-            let Some(message) = stored.first() else { break };
+            let stored = self.line.read_stored(session, self.line.seq_at(position))?;
+            let Some(message) = &stored else { break };
             // Ids that count messages repeat on each branch, so the entry may begin a branch that
             // was set aside.
             let is_form_here = message_form::compare_forms(entry, None, message).is_some();
@@ -231,6 +231,11 @@ impl LineRequest<'_, '_> {
         let place = |index: &usize| Some((*index, positions.get(*index).copied().flatten()?));
         let mut forms: Vec<(usize, u64)> = self.diff.other_forms.iter().filter_map(place).collect();
         let taken = self.diff.list_taken(self.entries);
+        let new = self.entries.iter().zip(&decision.outcomes).enumerate();
+        let new = new.filter(|(_, (_, outcome))| **outcome == EntryOutcome::New);
+        let mut new: Vec<(MessageMark, usize)> =
+            new.map(|(index, (entry, _))| (entry.mark, index)).collect();
+        sort::sort_by(&mut new, &mut |left, right| left.0.meaning.cmp(&right.0.meaning));
         let (mut start, mut before) = (self.diff.accepted, self.diff.position_accepted);
         for (index, position) in positions.iter().enumerate().skip(start) {
             let Some(position) = *position else {
@@ -252,7 +257,8 @@ impl LineRequest<'_, '_> {
             if length > 0
                 && let Some(first) = firsts.into_iter().rfind(is_gap)
             {
-                forms.extend(self.find_gap_forms(session, start, first + length, decision)?);
+                let places = (&mut *decision, &*new);
+                forms.extend(self.find_gap_forms(session, start, first + length, places)?);
             }
             (start, before) = (index + 1, position);
         }
@@ -272,7 +278,10 @@ impl LineRequest<'_, '_> {
             return Ok(());
         }
         let known = self.line.read_forms(session)?;
-        let mut count = 0;
+        let is_form = |outcome: &&EntryOutcome| **outcome == EntryOutcome::Revision;
+        let mut free = self.withdrawals.count_free_forms();
+        free = free.saturating_sub(decision.outcomes.iter().filter(is_form).count());
+        let (mut count, mut left_out) = (0, 0);
         for (index, position) in forms {
             let (Some(entry), Some(outcome)) =
                 (self.entries.get(*index), decision.outcomes.get_mut(*index))
@@ -281,8 +290,16 @@ impl LineRequest<'_, '_> {
             };
             let is_known = known.iter().any(|form| form.is_same_message(&entry.mark))
                 || (*position > 0 && self.line.has_branch(session, position - 1, entry)?);
-            *outcome = if is_known { EntryOutcome::Stored } else { EntryOutcome::Revision };
-            count += usize::from(!is_known);
+            let is_stored = is_known || count == free;
+            *outcome = if is_stored { EntryOutcome::Stored } else { EntryOutcome::Revision };
+            count += usize::from(!is_stored);
+            left_out += usize::from(is_stored && !is_known);
+        }
+        if left_out > 0 {
+            decision.notices.push(format!(
+                "forms-full: {left_out} of the messages are other forms of stored messages and are \
+                 not stored, because the conversation has the most that it can have"
+            ));
         }
         if count > 0 {
             decision.notices.push(format!(
@@ -333,54 +350,46 @@ impl LineRequest<'_, '_> {
         session: &mut StoreSession<'_>,
         start: usize,
         position_end: u64,
-        decision: &mut ListDecision,
+        (decision, new): (&mut ListDecision, &[(MessageMark, usize)]),
     ) -> Result<Vec<(usize, u64)>> {
         let entries = self.entries.get(start..).unwrap_or(&[]).iter().enumerate();
         let length = self.diff.positions.iter().skip(start).take_while(|it| it.is_none()).count();
         let position_first = position_end - int::to_u64(length);
-        let stored = self.read_messages(session, position_first, length)?;
+        let positions = position_first..position_end;
+        let seqs: Vec<u64> = positions.map(|position| self.line.seq_at(position)).collect();
         let (mut forms, mut equal, mut texts) = (Vec::new(), Vec::new(), 0);
-        let mut is_certain = true;
-        for ((offset, entry), message) in entries.take(length).zip(&stored) {
-            if self.is_elsewhere(start..start + length, message, decision) {
-                return Ok(Vec::new());
-            }
-            if entry.mark.says_the_same(&message.mark) && !entry.is_known() {
+        let (mut is_certain, mut is_gap) = (true, true);
+        let mut entries = entries.take(length);
+        self.line.visit_stored(session, &seqs, &mut |_, message| {
+            let Some((offset, entry)) = entries.next() else { return false };
+            if is_elsewhere(start..start + length, &message, decision, new) {
+                is_gap = false;
+            } else if entry.mark.says_the_same(&message.mark) && !entry.is_known() {
                 equal.push(start + offset);
-            } else if message_form::may_be_form(entry, message) {
-                let is_held = message_form::compare_forms(entry, None, message).is_some()
-                    || message_form::may_be_stub(entry, message);
+            } else if message_form::may_be_form(entry, &message) {
+                let is_held = message_form::compare_forms(entry, None, &message).is_some()
+                    || message_form::may_be_stub(entry, &message);
                 texts += usize::from(message_form::is_text(entry) && !is_held);
                 is_certain &= entry.role == Role::System || is_held;
                 forms.push((start + offset, position_first + int::to_u64(offset)));
             } else {
-                return Ok(Vec::new());
+                is_gap = false;
             }
+            is_gap
+        })?;
+        if !is_gap {
+            return Ok(Vec::new());
         }
         if !is_certain && !self.has_anchor_after(start + length) {
             return Ok(Vec::new());
         }
-        if texts > 1 || stored.len() < length {
+        if texts > 1 || entries.next().is_some() {
             return Ok(Vec::new());
         }
         for index in equal {
             decision.outcomes.get_mut(index).into_iter().for_each(|it| *it = EntryOutcome::Stored);
         }
         Ok(forms)
-    }
-
-    /// Returns whether a new entry outside a gap equals a message of the gap.
-    fn is_elsewhere(
-        &self,
-        gap: Range<usize>,
-        message: &ComparedMessage,
-        decision: &ListDecision,
-    ) -> bool {
-        self.entries.iter().enumerate().any(|(index, entry)| {
-            !gap.contains(&index)
-                && decision.outcomes.get(index) == Some(&EntryOutcome::New)
-                && entry.mark.is_same_message(&message.mark)
-        })
     }
 
     /// Returns whether a strong anchor is among the entries that are, from index `start` on,
@@ -396,22 +405,6 @@ impl LineRequest<'_, '_> {
             next = Some(position + 1);
         }
         false
-    }
-
-    /// Reads `count` messages of the line from a position on.
-    fn read_messages(
-        &self,
-        session: &mut StoreSession<'_>,
-        position_first: u64,
-        count: usize,
-    ) -> Result<Vec<ComparedMessage>> {
-        let positions = position_first..position_first + int::to_u64(count);
-        let seqs: Vec<u64> = positions.map(|position| self.line.seq_at(position)).collect();
-        let mut stored = Vec::with_capacity(count);
-        for page in seqs.chunks(PAGE_MESSAGES) {
-            stored.extend(self.line.read_stored(session, page)?);
-        }
-        Ok(stored)
     }
 
     /// Decides what changes in the line: messages after the last stored entry that are set aside,
@@ -437,11 +430,13 @@ impl LineRequest<'_, '_> {
         let left = self.line.count_messages().saturating_sub(last.position);
         let ends_doubt = ends_doubt && left == 0;
         self.mark_restored(session, (last.count, &restored), decision)?;
-        let hidden = self.restore_known(&mut restored);
+        self.leave_before(&restored, decision);
+        let hidden = self.restore_known(&mut restored, decision);
         if hidden > 0 {
             decision.notices.push(format!(
                 "branch-in-doubt: {hidden} messages of the list stay set aside, because at most \
-                 {RESTORED_MAX} ranges come back at once; hand over the list again"
+                 {RESTORED_MAX} ranges come back at once, and none if too many are set aside; hand \
+                 over the list again"
             ));
         }
         let new = decision.outcomes.iter().skip(last.count + restored.count);
@@ -453,7 +448,8 @@ impl LineRequest<'_, '_> {
         let mut change = LineChange { fork: messages, is_grown: false, restored, ends_doubt };
         let before = self.line.seq_at(self.line.count_messages().saturating_sub(1));
         let is_alone = self.entries.len() == 1;
-        if self.diff.grown.is_some() && (left == 1 || is_alone) {
+        let has_grown = self.diff.grown.is_some() && self.withdrawals.count_free_forms() > 0;
+        if has_grown && (left == 1 || is_alone) {
             (change.fork, change.is_grown) = (before, true);
             decision.notices.push(format!(
                 "revision: a longer form replaces message {} in the context",
@@ -618,7 +614,12 @@ impl LineRequest<'_, '_> {
         let last = place.last;
         let fork = self.line.seq_at(last.position);
         let newest = self.line.seq_at(self.line.count_messages());
-        if let Some(doubt) = self.find_doubt(place, (fork, newest)) {
+        let doubt = self.find_doubt(place, (fork, newest)).or_else(|| {
+            let messages = self.line.message_history().head.messages;
+            let is_full = self.withdrawals.clone().set_aside(fork, messages).is_err();
+            is_full.then_some("the conversation has too many ranges of set-aside messages")
+        });
+        if let Some(doubt) = doubt {
             if last.count + place.restored < self.entries.len() || place.restored > 0 {
                 notices.push(format!(
                     "branch-in-doubt: the list goes another way after message {fork}, but {doubt}; \
@@ -736,6 +737,24 @@ impl LineRequest<'_, '_> {
         // Other forms of messages have no position.
         Ok(ranges.filter(|(from, to)| from < to).collect())
     }
+}
+
+/// Returns whether a new entry outside a gap equals a message of the gap. `new`: marks and indexes
+/// of the entries that were new before the gaps were compared, sorted by meaning.
+fn is_elsewhere(
+    gap: Range<usize>,
+    message: &ComparedMessage,
+    decision: &ListDecision,
+    new: &[(MessageMark, usize)],
+) -> bool {
+    let meaning = message.mark.meaning;
+    let first = new.partition_point(|(mark, _)| mark.meaning < meaning);
+    let mut equal = new.iter().skip(first).take_while(|(mark, _)| mark.meaning == meaning);
+    equal.any(|(mark, index)| {
+        !gap.contains(index)
+            && decision.outcomes.get(*index) == Some(&EntryOutcome::New)
+            && mark.is_same_message(&message.mark)
+    })
 }
 
 /// Returns whether ranges have every position after `first` up to `last`. Each range has the

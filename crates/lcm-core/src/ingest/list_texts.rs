@@ -41,6 +41,10 @@ pub(super) struct KnownBeginning {
     pub(super) list: AcceptedList,
 }
 
+/// Fewest messages of a known beginning. A shorter one may be short words alone, which begin other
+/// lists, too; whether they are is known only after parsing.
+const KNOWN_MIN: usize = 16;
+
 /// Number of hashes of [`ListHashes`].
 const HASHES: usize = 5;
 
@@ -129,7 +133,8 @@ impl ListTexts {
         Some(ListHashes { hashes, has_system: false })
     }
 
-    /// Finds the longest accepted list with which the list begins, and which is not all of it.
+    /// Finds the longest accepted list of at least [`KNOWN_MIN`] messages with which the list begins,
+    /// and which is not all of it.
     /// `has_system`: the call has the option `system`. `None` also if the rest may be set-aside
     /// messages, or if a branch is in doubt, because only the whole list can end the doubt.
     pub(super) fn find_known(
@@ -157,8 +162,8 @@ impl ListTexts {
             let texts = bind_texts(texts, head, has_system);
             head.accepted_lists.iter().find(|list| list.texts == texts)
         };
-        let mut known = beginnings.iter().enumerate().rev();
-        known.find_map(|(index, texts)| {
+        let known = beginnings.iter().enumerate().skip(KNOWN_MIN - 1);
+        known.rev().find_map(|(index, texts)| {
             Some(KnownBeginning { count: index + 1, list: *is_known(*texts)? })
         })
     }

@@ -106,9 +106,9 @@ pub(super) fn adds_block(entry: &AlignableEntry, message: &ComparedMessage) -> b
     entry.role == Role::User && compare_forms(entry, None, message) == Some(MessageForm::Other)
 }
 
-/// Returns whether an entry says more than the message at its place, may be a form of it, and was
-/// stored before as a form. `known`: the marks of stored forms. The line keeps the first part of an
-/// answer that was summarised before it was whole.
+/// Returns whether an entry may be a form of the message at its place and was stored before as a
+/// form: it says more than the message, or is a stub of it. `known`: the marks of stored forms. The
+/// line keeps the first part of an answer that was summarised before it was whole.
 pub(super) fn is_stored_form(
     entry: &AlignableEntry,
     message: &ComparedMessage,
@@ -116,10 +116,11 @@ pub(super) fn is_stored_form(
 ) -> bool {
     let is_longer =
         |said: &str| !said.is_empty() && entry.text.is_some_and(|(bytes, _)| bytes > said.len());
-    entry.role != Role::User
+    let is_longer = entry.role != Role::User
         && entry.is_discriminating
         && may_be_form(entry, message)
-        && message.said.as_deref().is_some_and(is_longer)
+        && message.said.as_deref().is_some_and(is_longer);
+    (is_longer || may_be_stub(entry, message))
         && known.iter().any(|form| form.is_same_message(&entry.mark))
 }
 

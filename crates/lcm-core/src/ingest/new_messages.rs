@@ -33,13 +33,6 @@ pub(super) struct CandidatePlace {
     pub(super) is_certain: bool,
 }
 
-impl CandidatePlace {
-    /// The place of a candidate that is new unless its identities are stored.
-    pub(super) fn new(index: usize, is_revision: bool) -> Self {
-        Self { index, is_revision, is_certain: false }
-    }
-}
-
 /// The new messages of a batch, with warnings for the receipt.
 #[derive(Debug, Default)]
 pub(super) struct AppendDecision {

@@ -4,7 +4,7 @@
 //! position of each matched entry. A matched run without an anchor counts only next to the ends of
 //! the ranges, because short messages are said again.
 
-use alloc::vec::Vec;
+use alloc::{string::String, vec::Vec};
 
 use crate::storage::store_session::StoreSession;
 use lcm_text::base::{error::Result, int};
@@ -16,6 +16,10 @@ use super::{
 
 /// Most entries and most messages that are compared at once. The table then has 1 MB.
 const RANGE_MAX: usize = 1_000;
+
+/// Most pairs of a redacted copy and a message in a window, because each may cost a hash of the
+/// message. With more, copies of the window are new messages.
+const COPY_PAIRS_MAX: usize = 1 << 16;
 
 /// A range of entries and the range of the line with which it is compared.
 #[derive(Clone, Copy)]
@@ -156,10 +160,19 @@ impl ComparedRange<'_> {
         if entries.is_empty() || count == 0 {
             return Ok(Vec::new());
         }
+        let copies = entries.iter().filter(|entry| entry.redacted_copy.is_some()).count();
+        let has_copies = copies * count.min(RANGE_MAX) <= COPY_PAIRS_MAX;
         let mut stored: Vec<ComparedMessage> = Vec::new();
         while stored.len() < count.min(RANGE_MAX) {
             let position = self.position_first + int::to_u64(stored.len());
-            stored.extend(line.read_page_before(session, position, self.position_end)?);
+            for mut message in line.read_page_before(session, position, self.position_end)? {
+                // All texts of a window may be larger than the memory.
+                message.said = None;
+                if copies == 0 || !has_copies {
+                    message.text = String::new();
+                }
+                stored.push(message);
+            }
         }
         stored.truncate(count);
         let is_whole = entries.len() == self.entries.len() && stored.len() == count;
@@ -270,7 +283,7 @@ fn keep_proven(
         let is_first = run.first() == Some(&(0, 0));
         let is_last = run.last().map(|(index, place)| (index + 1, place + 1)) == ends;
         let mut anchors = run.iter().filter_map(|(index, _)| entries.get(*index));
-        if is_first || (is_last && ends.is_some()) || anchors.any(AlignableEntry::is_anchor) {
+        if is_first || is_last || anchors.any(AlignableEntry::is_anchor) {
             kept.extend_from_slice(run);
         }
     }

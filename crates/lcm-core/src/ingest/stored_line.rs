@@ -215,7 +215,7 @@ impl<'a> StoredLine<'a> {
         Ok(out)
     }
 
-    /// Reads messages of ascending seqs, in the line or not.
+    /// Reads a message, in the line or not. `None`: there is no such message.
     ///
     /// # Errors
     ///
@@ -223,10 +223,37 @@ impl<'a> StoredLine<'a> {
     pub(super) fn read_stored(
         &self,
         session: &mut StoreSession<'_>,
+        seq: u64,
+    ) -> Result<Option<ComparedMessage>> {
+        let mut found = None;
+        self.visit_stored(session, &[seq], &mut |_, message| {
+            found = Some(message);
+            false
+        })?;
+        Ok(found)
+    }
+
+    /// Reads messages of ascending seqs, in the line or not, one after the other, because all of
+    /// them together may be larger than the memory. `visit` gets each with its seq and returns
+    /// whether to read on.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the store; `corrupt`.
+    pub(super) fn visit_stored(
+        &self,
+        session: &mut StoreSession<'_>,
         seqs: &[u64],
-    ) -> Result<Vec<ComparedMessage>> {
-        let placed = self.history.read_messages_at(session, seqs)?;
-        placed.iter().map(|placed| read_message(session, &self.history, placed)).collect()
+        visit: &mut dyn FnMut(u64, ComparedMessage) -> bool,
+    ) -> Result<()> {
+        for page in seqs.chunks(PAGE_MESSAGES) {
+            for placed in self.history.read_messages_at(session, page)? {
+                if !visit(placed.seq, read_message(session, &self.history, &placed)?) {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Returns whether a set-aside range that follows the message at `position` begins with an
@@ -243,7 +270,7 @@ impl<'a> StoredLine<'a> {
     ) -> Result<bool> {
         let after = self.withdrawals.ranges_after(self.seq_at(position));
         for range in after {
-            let stored = self.read_stored(session, &[range.seq_first])?;
+            let stored = self.read_stored(session, range.seq_first)?;
             let is_equal = |message: &ComparedMessage| entry.mark.is_same_message(&message.mark);
             if entry.known_seq == Some(range.seq_first) || stored.iter().any(is_equal) {
                 return Ok(true);
@@ -265,7 +292,7 @@ impl<'a> StoredLine<'a> {
         entry: &AlignableEntry,
     ) -> Result<bool> {
         for range in self.withdrawals.ranges_after(self.seq_at(position)) {
-            let stored = self.read_stored(session, &[range.seq_first])?;
+            let stored = self.read_stored(session, range.seq_first)?;
             let is_form = |message: &ComparedMessage| {
                 let form = message_form::compare_forms(entry, None, message);
                 entry.mark.is_same_message(&message.mark) || form == Some(MessageForm::Other)

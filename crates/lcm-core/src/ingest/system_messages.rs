@@ -22,6 +22,7 @@ use crate::storage::{
     changes::Changes,
     head::{ConversationHead, JournalAction, LoadedHead},
     history::MessageHistory,
+    message_mark::MessageMark,
     pack::RawText,
     records::system_slot::{
         self, SYSTEM_MESSAGES_MAX, SharedVersion, SystemMessage, SystemSlot, SystemText,
@@ -44,7 +45,7 @@ use super::{
     batch::{self, AppendCandidate, CandidateParser, PackBuilder},
     line_diff::LineDiff,
     list_decision::EntryOutcome,
-    stored_line::{ComparedMessage, StoredLine},
+    stored_line::{StoredLine, read_marks},
     system_option::{self, SystemOption},
     transcript::TranscriptEntry,
 };
@@ -131,11 +132,10 @@ impl LeadRequest<'_, '_> {
         let most = int::to_u64(self.entries.len()).min(position.saturating_sub(1));
         let seqs: Vec<u64> =
             (position - most..position).map(|position| self.line.seq_at(position)).collect();
-        let stored = self.line.read_stored(session, &seqs)?;
+        let stored = read_marks(session, self.line.message_history(), &seqs)?;
         let pairs = self.entries.iter().rev().zip(stored.iter().rev());
-        let is_same = |(entry, stored): &(&&TranscriptEntry, &ComparedMessage)| {
-            entry.mark.says_the_same(&stored.mark)
-        };
+        let is_same =
+            |(entry, stored): &(&&TranscriptEntry, &MessageMark)| entry.mark.says_the_same(stored);
         Ok(pairs.take_while(is_same).count())
     }
 }

@@ -10,7 +10,7 @@
 //! - a redacted copy, a cut answer, a question without the block that the host added: it is stored
 //!   already;
 //! - a streamed answer that went on, another result of the same call, the same calls with another
-//!   text or other arguments: it becomes another form.
+//!   text or other arguments, if their ids are unique: it becomes another form.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -44,6 +44,11 @@ pub(super) struct StoredIds {
 }
 
 impl StoredIds {
+    /// Returns whether an entry is a stored message by its ids.
+    pub(super) fn is_known(&self, index: usize) -> bool {
+        self.known.get(index).copied().flatten().is_some()
+    }
+
     /// Returns whether an id of an entry is stored, or two entries share one.
     pub(super) fn has_stored_id(&self) -> bool {
         self.notice.is_some() || self.known.iter().any(Option::is_some)
@@ -91,18 +96,27 @@ impl ListedIds<'_, '_> {
             let mut seqs: Vec<u64> = others.iter().map(|(seq, _)| *seq).collect();
             seqs.dedup();
             let seqs = seqs.get(seqs.len().saturating_sub(READ_MAX)..).unwrap_or(&[]);
-            let stored = line.read_stored(session, seqs)?;
-            for (seq, place) in others {
-                let message = seqs.binary_search(&seq).ok().and_then(|at| stored.get(at));
-                match message.and_then(|message| self.compare_message(place, message)) {
-                    None => taken.push(place),
-                    Some(matched) => {
-                        known.get_mut(place).into_iter().for_each(|it| *it = Some(seq));
-                        self.entries.get_mut(place).into_iter().for_each(|entry| {
-                            entry.is_other_form = matched == IdMatch::OtherForm;
-                        });
-                    }
+            let mut matches: Vec<Option<IdMatch>> = alloc::vec![None; others.len()];
+            line.visit_stored(session, seqs, &mut |seq, message| {
+                let first = others.partition_point(|(other, _)| *other < seq);
+                let pairs = others.iter().zip(&mut matches).skip(first);
+                for ((_, place), slot) in pairs.take_while(|((other, _), _)| *other == seq) {
+                    *slot = self.compare_message(*place, &message);
                 }
+                true
+            })?;
+            let mut pairs: Vec<_> = others.into_iter().zip(matches).collect();
+            sort::sort_by(&mut pairs, &mut |left, right| left.0.1.cmp(&right.0.1));
+            for ((seq, place), matched) in pairs {
+                let matched = matched.filter(|_| !self.answers_taken(place, &taken));
+                let Some(matched) = matched else {
+                    taken.push(place);
+                    continue;
+                };
+                known.get_mut(place).into_iter().for_each(|it| *it = Some(seq));
+                self.entries.get_mut(place).into_iter().for_each(|entry| {
+                    entry.is_other_form = matched == IdMatch::OtherForm;
+                });
             }
         }
         sort::sort_and_dedup(&mut taken);
@@ -164,6 +178,17 @@ impl ListedIds<'_, '_> {
         taken
     }
 
+    /// Returns whether an entry is a result whose call id only counts calls, and the call before it
+    /// is among the entries `taken`. Then it is the result of another call.
+    fn answers_taken(&self, place: usize, taken: &[usize]) -> bool {
+        let is_result = |entry: &TranscriptEntry| entry.role == Role::Tool;
+        let before = self.entries.get(..place).unwrap_or(&[]);
+        let call = before.iter().rposition(|entry| !is_result(entry));
+        let counts = |entry: &&mut TranscriptEntry| !entry.whole_mark.has_unique_call();
+        self.entries.get(place).is_some_and(|entry| is_result(entry) && counts(&entry))
+            && call.is_some_and(|call| taken.contains(&call))
+    }
+
     /// Compares an entry with the message that has its id. `None`: the entry is another message.
     fn compare_message(&self, place: usize, message: &ComparedMessage) -> Option<IdMatch> {
         let entry = self.entries.get(place)?;
@@ -183,8 +208,9 @@ impl ListedIds<'_, '_> {
         }
         match entry.role {
             Role::Tool => return Some(IdMatch::OtherForm),
+            // Ids that count calls repeat on each branch.
             _ if mark.has_call() && mark.call == stored_mark.call => {
-                return Some(IdMatch::OtherForm);
+                return are_unique.then_some(IdMatch::OtherForm);
             }
             _ => {}
         }

@@ -23,11 +23,14 @@ use crate::storage::{
 };
 use lcm_text::base::error::{Error, Result};
 
-/// Most ranges of one conversation: at most 19 bytes each, so that the record with the forms is a
-/// value of the store.
-const RANGES_MAX: usize = 8_192;
-/// Most other forms whose marks are kept, the newest ones; the marks take 64 KiB.
+/// Most ranges of set-aside messages, and most ranges of other forms, of one conversation: at most
+/// 19 bytes each, so that the record with the forms is a value of the store.
+const RANGES_MAX: usize = 4_096;
+/// Most other forms that are stored; their marks take 64 KiB.
 const FORMS_MAX: usize = 4_096;
+/// Ranges of set-aside messages that are left free, because a range of which a part comes back
+/// becomes two.
+const RESERVED_RANGES: usize = 256;
 /// Most branch starts that are kept, the newest ones.
 const BRANCHES_MAX: usize = 64;
 
@@ -92,7 +95,7 @@ impl SoundRecord for Withdrawals {
             && self.branches.array_windows().all(is_next)
             && self.branches.iter().all(follows)
             && self.branches.last().is_none_or(|start| codec::are_countable(&[start.seq]))
-            && self.ranges.len() <= RANGES_MAX
+            && self.ranges.len() <= 2 * RANGES_MAX
             && self.ranges.iter().all(|range| {
                 let is_next = range.seq_first > last && range.seq_first <= range.seq_last;
                 last = range.seq_last;
@@ -181,6 +184,24 @@ impl Withdrawals {
             self.add_range(WithdrawnRange { seq_first, seq_last, reason })?;
         }
         Ok(())
+    }
+
+    /// Returns how many more other forms can be stored.
+    pub(crate) fn count_free_forms(&self) -> usize {
+        let ranges = self.count_ranges(true);
+        FORMS_MAX.saturating_sub(self.forms.len()).min(RANGES_MAX.saturating_sub(ranges))
+    }
+
+    /// Returns whether too few ranges are free for set-aside messages to come back.
+    pub(crate) fn is_full(&self) -> bool {
+        self.count_ranges(false) + RESERVED_RANGES > RANGES_MAX
+    }
+
+    /// Counts the ranges of other forms, or of set-aside messages.
+    fn count_ranges(&self, of_forms: bool) -> usize {
+        let of_kind =
+            |range: &&WithdrawnRange| (range.reason == WithdrawalReason::Revision) == of_forms;
+        self.ranges.iter().filter(of_kind).count()
     }
 
     /// Remembers the marks of other forms.
@@ -344,11 +365,10 @@ impl Withdrawals {
             }
             _ => self.ranges.insert(place, range),
         }
-        if self.ranges.len() > RANGES_MAX {
+        if self.count_ranges(is_revision) > RANGES_MAX {
             return Err(Error::limit_exceeded(format_args!(
-                "a conversation must have at most {RANGES_MAX} ranges of messages that are set \
-                 aside or other forms, got {}; begin another conversation",
-                self.ranges.len()
+                "a conversation must have at most {RANGES_MAX} ranges of set-aside messages, and as \
+                 many of other forms; begin another conversation"
             )));
         }
         Ok(())
@@ -360,26 +380,32 @@ mod tests {
     use super::*;
     use lcm_text::base::int;
 
-    /// Goal: a record with every list full is a value of the store. Method: the greatest seqs that
-    /// a record may have, and more entries than it keeps.
+    /// Goal: a record with every list full is a value of the store, and takes no more. Method: the
+    /// greatest seqs that a record may have.
     #[test]
     fn a_full_record_is_a_value() {
         let mut record = Withdrawals::default();
-        let far = (1 << 40) - 1 - 4 * int::to_u64(RANGES_MAX);
+        let far = (1 << 40) - 1 - 6 * int::to_u64(RANGES_MAX);
         for number in 0..int::to_u64(RANGES_MAX) {
-            let seq = far + 2 * number;
+            let seq = far + 4 * number;
             let reason = WithdrawalReason::SetAside { after: seq - 1 };
+            record.ranges.push(WithdrawnRange { seq_first: seq, seq_last: seq, reason });
+            let (seq, reason) = (seq + 2, WithdrawalReason::Revision);
             record.ranges.push(WithdrawnRange { seq_first: seq, seq_last: seq, reason });
             record.add_branch(seq, seq - 1);
         }
+        assert!(record.is_full());
         let mark = MessageMark { meaning: [255; 8], id: [255; 4], call: [255; 4] };
         record.add_forms(&alloc::vec![mark; FORMS_MAX + 1]);
-        assert_eq!(record.forms.len(), FORMS_MAX);
+        assert_eq!((record.forms.len(), record.count_free_forms()), (FORMS_MAX, 0));
         assert!(record.is_sound());
         codec::encode(&record).expect("a value of the store");
         let last = record.ranges.last().map_or(0, |range| range.seq_last);
-        let one_more = record.withdraw_revisions((last + 2, last + 2), &[mark]);
-        assert!(one_more.is_err_and(|error| error.message.contains("begin another conversation")));
+        let is_refused = |result: Result<()>| {
+            result.is_err_and(|error| error.message.contains("begin another conversation"))
+        };
+        assert!(is_refused(record.clone().withdraw_revisions((last + 2, last + 2), &[mark])));
+        assert!(is_refused(record.clone().set_aside(last + 1, last + 2)));
     }
 
     /// Goal: the ranges equal a plain list of messages with their predecessors. Method: 2,000
