@@ -57,7 +57,7 @@ export const SHAPES = {
   ],
   DecisionExplanation: [
     ["inputs", "inputs", "DecisionInputs"], ["rule", "rule"], ["outcome", "outcome"],
-    ["override", "override"], ["warnings", "warnings"],
+    ["override", "override"], ["warnings", "warnings"], ["provisional", "provisional"],
     ["calibration", "calibration", "Calibration"],
   ],
   DecisionInputs: [

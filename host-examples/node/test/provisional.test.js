@@ -105,6 +105,27 @@ for (const [what, fails, code] of [...thrown, late, ...said, ...ended]) {
   });
 }
 
+test("a handle makes summaries again below the threshold", async () => {
+  let now = NOW;
+  let complete = async () => {
+    throw Object.assign(new Error("down"), { code: "unavailable" });
+  };
+  const work = async (lcm) => {
+    await lcm.turn("c", messages, { budget: BUDGETS[1], defer: false, retries: 0 });
+    const chat = lcm.conversation("c", { budget: 2 * BUDGETS[0] });
+    assert.ok((await lcm.status("c")).provisional > 0);
+    complete = async () => SAID;
+    for (let turn = 1; turn < 5; turn++) {
+      now += 31 * MINUTE_MS;
+      const { decision } = await chat.turn([{ role: "user", content: `Turn ${turn}.` }]);
+      assert.equal(decision.due, false, "below the threshold");
+      await chat.settle();
+    }
+    assert.equal((await lcm.status("c")).provisional, 0);
+  };
+  await withEngine("memory:", work, { now: () => now, complete: (...of) => complete(...of) });
+});
+
 for (const [what, fails] of [...said, ended[0]]) {
   test(`the next model is asked after ${what}`, async () => {
     let asked = 0;

@@ -52,6 +52,8 @@ export interface DecisionExplanation {
   override: number | null;
   /** Conditions that prevent due compaction, each one line that starts with a name. */
   warnings: string[];
+  /** Number of provisional summaries in the context; absent: none. */
+  provisional?: number;
   /**
    * Correction of token estimates for the model of the call; absent: no report of the model, or no
    * model named.

@@ -124,6 +124,26 @@ class Provisional(unittest.TestCase):
             self.assertEqual(status["provisional"], 0)
 
 
+class Handles(unittest.TestCase):
+    def test_a_handle_makes_summaries_again_below_the_threshold(self):
+        now, model = [NOW], [raising(ConnectionError("down"))]
+        complete = lambda request: model[0](request)  # noqa: E731
+        opening = lcm_engine.open("memory:", complete, clock=lambda: now[0], environment={})
+        with opening as lcm:
+            lcm.turn("c", MESSAGES, BUDGETS[1], defer=False, retries=0)
+            chat = lcm.conversation("c", budget=2 * BUDGETS[0])
+            self.assertGreater(lcm.status("c")["provisional"], 0)
+            model[0] = lambda request: SAID
+            for number in range(1, 20):
+                now[0] += 31 * MINUTE_MS
+                turn = chat.turn([{"role": "user", "content": f"Turn {number}."}])
+                self.assertFalse(turn["decision"]["due"], "below the threshold")
+                if lcm.status("c")["provisional"] == 0:
+                    break
+            self.assertEqual(lcm.status("c")["provisional"], 0)
+            self.assertFalse(chat.turn([{"role": "user", "content": "The end."}])["deferred"])
+
+
 class Families(unittest.TestCase):
     def test_a_family_is_served_until_nothing_is_owed_its_archived_conversations_included(self):
         now, model = [NOW], [raising(ConnectionError("down"))]

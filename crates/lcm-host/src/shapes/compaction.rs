@@ -126,6 +126,9 @@ pub struct DecisionExplanation {
     pub r#override: Option<u64>,
     /// Conditions that prevent due compaction, each one line that starts with a name.
     pub warnings: Vec<String>,
+    /// Number of provisional summaries in the context; absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provisional: Option<u64>,
     /// Correction of token estimates for the model of the call; absent: no report of the model, or
     /// no model named.
     #[serde(default, skip_serializing_if = "Option::is_none")]

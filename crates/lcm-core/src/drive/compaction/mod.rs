@@ -36,8 +36,8 @@ use super::{
     state::DriveState,
 };
 use result::{
-    NULL, add_debt_event, add_deferred, build_maintain_result, build_turn_result, read_deferred,
-    read_explanation, read_next_attempt,
+    NULL, add_debt_event, add_deferred, build_maintain_result, build_turn_result, has_provisional,
+    read_deferred, read_explanation, read_next_attempt,
 };
 pub(super) use task::CompactionTask;
 use task::CompactionTaskKind;
@@ -132,6 +132,9 @@ pub(super) struct CompactionProgress {
     is_late: bool,
     /// Whether `turn` leaves compaction that can wait to `maintain`.
     defers: bool,
+    /// Whether `turn` has no compaction to do, but `maintain` may have provisional summaries to make
+    /// again.
+    only_remakes: bool,
     end: CompactionEnd,
     /// Why the compaction ended; empty while the compaction continues.
     reason: String,
@@ -176,6 +179,7 @@ impl CompactionProgress {
             is_late: false,
             defers: task.kind == CompactionTaskKind::Turn
                 && task.defer.unwrap_or(config.turn_compaction != Some(TurnCompaction::Inline)),
+            only_remakes: false,
             end: CompactionEnd::Stopped,
             reason: String::new(),
             result: String::new(),
@@ -204,6 +208,7 @@ impl CompactionProgress {
         state.visit_flag(&mut self.is_owed);
         state.visit_flag(&mut self.is_paused);
         state.visit_flag(&mut self.defers);
+        state.visit_flag(&mut self.only_remakes);
         state.visit_number(&mut self.deadline_at);
         state.visit_number(&mut self.place);
         state.visit_number(&mut self.count);
@@ -324,8 +329,10 @@ impl CompactionProgress {
         reply.note = Some(note);
         let waits = is_due && !must && self.defers;
         self.result = build_turn_result(is_due && !waits, false);
+        let explanation = fields.take_text("explanation_json");
+        self.only_remakes = !is_due && has_provisional(&explanation);
         // Reads whether models pause, so that a model that failed is not asked in every turn.
-        let reads = waits || (is_due && !must && task.shares_pause());
+        let reads = waits || (is_due && !must && task.shares_pause()) || self.only_remakes;
         self.phase = if reads { CompactionPhase::ReadDeferred } else { CompactionPhase::Done };
     }
 
@@ -340,6 +347,10 @@ impl CompactionProgress {
         let deferred = read_deferred(fields);
         let is_deferred = deferred != NULL;
         match task.kind {
+            CompactionTaskKind::Turn if self.only_remakes => {
+                self.result = build_turn_result(false, is_time);
+                self.phase = CompactionPhase::Done;
+            }
             CompactionTaskKind::Turn => {
                 // Without a record of deferred compaction, `maintain` would not compact later. So
                 // the caller compacts now: the call is forced, or its mode acts below the

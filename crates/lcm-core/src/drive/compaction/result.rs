@@ -57,6 +57,12 @@ pub(super) fn read_explanation(explanation: &str) -> Result<(u64, Vec<String>)> 
     Ok((inputs.take_u64("stored_tokens"), warnings))
 }
 
+/// Returns whether the explanation of a decision counts provisional summaries.
+pub(super) fn has_provisional(explanation: &str) -> bool {
+    let fields = JsonFields::parse_argument(EVENT, explanation);
+    fields.is_ok_and(|mut fields| fields.take_optional_u64("provisional").is_some())
+}
+
 /// Takes the record of deferred compaction as JSON; `null`: no compaction is deferred.
 pub(super) fn read_deferred(fields: &mut JsonFields<'_>) -> String {
     fields.take_any("debt").map_or_else(|| NULL.into(), |(raw, _)| raw.into_owned())

@@ -58,6 +58,8 @@ class DecisionExplanation(TypedDict):
     """
     warnings: list[str]
     """Conditions that prevent due compaction, each one line that starts with a name."""
+    provisional: NotRequired[int]
+    """Number of provisional summaries in the context; absent: none."""
     calibration: NotRequired[Calibration]
     """Correction of token estimates for the model of the call; absent: no report of the
     model, or no model named.
