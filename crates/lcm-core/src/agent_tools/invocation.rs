@@ -25,7 +25,7 @@ pub(super) struct ToolInvocation<'a> {
     /// The same call on the conversation that the tool reads, which may be the caller's.
     pub(super) target: Call<'a>,
     pub(super) arguments: &'a ToolArguments,
-    /// Access by the caller's grant; `None`: unlimited access.
+    /// Access by the caller's grant; `None`: the caller has no grant, and only `scope` limits it.
     pub(super) permit: Option<&'a GrantAccess>,
     /// The conversations that the tool may read.
     pub(super) scope: ToolScope,

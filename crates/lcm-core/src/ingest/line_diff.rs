@@ -300,9 +300,9 @@ impl LineComparison<'_, '_> {
         Ok(true)
     }
 
-    /// Returns whether a beginning of `length` entries with `anchors` gives way to a longer one that
-    /// is proven, or to a longer window with the newest messages: short words may begin the newest
-    /// list, another list, and a window, too.
+    /// Returns whether a beginning of `length` entries with `anchors` gives way to a longer one
+    /// that is proven, or to a longer window with the newest messages: short words may begin the
+    /// newest list, another list, and a window, too.
     fn gives_way(
         &self,
         session: &mut StoreSession<'_>,
@@ -342,9 +342,7 @@ impl LineComparison<'_, '_> {
             begun_anew = AlignedRun::default();
         }
         if is_proven(&begun_anew) && begun_anew.length >= prefix.length {
-            diff.add_prefix(&begun_anew);
-            self.follow_stubs(session, diff, begun_anew.last_places())?;
-            return self.follow_branches(session, diff, begun_anew.last_places());
+            return self.follow_beginning(session, diff, &begun_anew);
         }
         let is_longer = begun_anew.length > prefix.length && !is_proven(&prefix);
         let prefix = if is_longer { begun_anew } else { prefix };
@@ -352,13 +350,10 @@ impl LineComparison<'_, '_> {
             && prefix.anchors + 1 == INSIDE_ANCHORS_MIN
             && !self.has_user_after(session, prefix.position_first + int::to_u64(prefix.length))?;
         if is_proven(&prefix) {
-            diff.add_prefix(&prefix);
-            self.follow_stubs(session, diff, prefix.last_places())?;
-            return self.follow_branches(session, diff, prefix.last_places());
+            return self.follow_beginning(session, diff, &prefix);
         }
         let (length, anchors) = (prefix.length, prefix.anchors);
-        let (start, position) = prefix.last_places();
-        if length > 0 && self.follow_stubs(session, diff, (start, position))? {
+        if length > 0 && self.follow_stubs(session, diff, prefix.last_places())? {
             diff.add_prefix(&prefix);
             return Ok(());
         }
@@ -398,6 +393,18 @@ impl LineComparison<'_, '_> {
             diff.short_beginning = prefix;
         }
         Ok(())
+    }
+
+    /// Adds a proven run at the beginning, and what follows it in the line and in branches.
+    fn follow_beginning(
+        &self,
+        session: &mut StoreSession<'_>,
+        diff: &mut LineDiff,
+        run: &AlignedRun,
+    ) -> Result<()> {
+        diff.add_prefix(run);
+        self.follow_stubs(session, diff, run.last_places())?;
+        self.follow_branches(session, diff, run.last_places())
     }
 
     /// Adds the stubs of tool results with which the list differs from the line after the entry

@@ -133,10 +133,10 @@ impl ListTexts {
         Some(ListHashes { hashes, has_system: false })
     }
 
-    /// Finds the longest accepted list of at least [`KNOWN_MIN`] messages with which the list begins,
-    /// and which is not all of it.
-    /// `has_system`: the call has the option `system`. `None` also if the rest may be set-aside
-    /// messages, or if a branch is in doubt, because only the whole list can end the doubt.
+    /// Finds the longest accepted list of at least [`KNOWN_MIN`] messages with which the list
+    /// begins, and which is not all of it. `has_system`: the call has the option `system`. `None`
+    /// also if the rest may be set-aside messages, or if a branch is in doubt, because only the
+    /// whole list can end the doubt.
     pub(super) fn find_known(
         &self,
         head: &ConversationHead,

@@ -185,7 +185,7 @@ impl Endpoint {
             }
             if cancel.is_cancelled() {
                 agent.shutdown();
-                return Err(self.failure(CompletionErrorCode::Other, "was stopped by the caller"));
+                return Err(self.failure(CompletionErrorCode::Timeout, "was stopped by the caller"));
             }
             if Instant::now() >= deadline {
                 agent.shutdown();

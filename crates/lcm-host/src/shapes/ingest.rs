@@ -35,9 +35,9 @@ pub struct AppendExtra {
     /// Revision at which the conversation must be; at another revision the call is a `conflict`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<u64>,
-    /// Whether the list must begin, byte for byte, with a list that was accepted before. If it does
-    /// not, the call is a `conflict`; then compare the list with `reconcile`. Only in append mode
-    /// `transcript`. Default: `false`.
+    /// Whether the list must begin, byte for byte, with a list of at least 16 messages that was
+    /// accepted before. If it does not, the call is a `conflict`; then compare the list with
+    /// `reconcile`. Only in append mode `transcript`. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<bool>,
     /// Whether messages that look like a replay are an error instead of a warning. Default:
