@@ -135,7 +135,7 @@ fn build_explanation(
     explanation.add_text("outcome", outcome);
     explanation
         .add_optional_number("override", setup.override_index.map(|index| int::to_u64(index) + 1));
-    let provisional = u64::from(setup.loaded.head.context.provisional);
+    let provisional = setup.loaded.head.context.provisional;
     if provisional > 0 {
         explanation.add_number("provisional", provisional);
     }

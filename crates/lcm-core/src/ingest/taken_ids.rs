@@ -185,7 +185,7 @@ impl ListedIds<'_, '_> {
         let before = self.entries.get(..place).unwrap_or(&[]);
         let call = before.iter().rposition(|entry| !is_result(entry));
         let counts = |entry: &&mut TranscriptEntry| !entry.whole_mark.has_unique_call();
-        self.entries.get(place).is_some_and(|entry| is_result(entry) && counts(&entry))
+        self.entries.get(place).is_some_and(|entry| is_result(entry) && counts(entry))
             && call.is_some_and(|call| taken.contains(&call))
     }
 
