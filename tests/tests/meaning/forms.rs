@@ -254,3 +254,22 @@ fn a_branch_begins_behind_a_stub() {
     assert!(texts.contains(&text_of(&call_messages(1, "call_0")[1])), "{texts:?}");
     host.ensure_sound();
 }
+
+/// A short list says again how the conversation began, with a shorter result of a counted call. It
+/// is not the beginning, in which the result became a stub.
+#[test]
+fn a_short_list_with_another_result_is_new() {
+    let mut host = Host::new();
+    let says = |role: &str, text: &str| json!({"role": role, "content": text});
+    let turn = |result: &str| {
+        let mut messages = call_messages(1, "call_0");
+        messages[1]["content"] = json!(result);
+        let [call, result] = messages;
+        vec![says("user", "hi"), call, result, says("assistant", "ok")]
+    };
+    host.append(Dialect::OpenaiChat, &[turn("a.txt and b.txt"), chat_of(4)].concat());
+    let again = turn("a.txt");
+    assert_eq!(host.append(Dialect::OpenaiChat, &again).ingested, 4, "{:?}", host.warnings);
+    assert!(host.context_texts().contains(&"a.txt".to_owned()));
+    host.ensure_sound();
+}

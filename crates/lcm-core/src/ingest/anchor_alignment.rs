@@ -117,8 +117,7 @@ struct UnmatchedEntry {
 /// positions in `taken`, which are sorted, are left out.
 ///
 /// Reads pages from the newest backwards until every entry has a message, or none can be in an
-/// older page. Within a page, the oldest
-/// of equal messages is given to the first open entry.
+/// older page. Within a page, the oldest of equal messages is given to the first open entry.
 fn match_by_content(
     session: &mut StoreSession<'_>,
     line: &StoredLine<'_>,

@@ -353,7 +353,9 @@ impl LineComparison<'_, '_> {
             return self.follow_beginning(session, diff, &prefix);
         }
         let (length, anchors) = (prefix.length, prefix.anchors);
-        if length > 0 && self.follow_stubs(session, diff, prefix.last_places())? {
+        // A short list may well be said again, with another result.
+        let reaches_end = int::to_usize(prefix.position_first) + self.entries.len() > stored;
+        if length > 0 && reaches_end && self.follow_stubs(session, diff, prefix.last_places())? {
             diff.add_prefix(&prefix);
             return Ok(());
         }
