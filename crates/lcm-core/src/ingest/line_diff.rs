@@ -353,10 +353,7 @@ impl LineComparison<'_, '_> {
             return self.follow_beginning(session, diff, &prefix);
         }
         let (length, anchors) = (prefix.length, prefix.anchors);
-        // A short list may well be said again, with another result.
-        let reaches_end = int::to_usize(prefix.position_first) + self.entries.len() > stored;
-        if length > 0 && reaches_end && self.follow_stubs(session, diff, prefix.last_places())? {
-            diff.add_prefix(&prefix);
+        if self.differs_by_stubs(session, diff, &prefix)? {
             return Ok(());
         }
         // One message may well be said again, so a run at the end counts more than one message at
@@ -407,6 +404,23 @@ impl LineComparison<'_, '_> {
         diff.add_prefix(run);
         self.follow_stubs(session, diff, run.last_places())?;
         self.follow_branches(session, diff, run.last_places())
+    }
+
+    /// Adds a run at the beginning if the list has all messages after it, and differs from them
+    /// only by stubs. A list that ends earlier may be said again, with another result.
+    fn differs_by_stubs(
+        &self,
+        session: &mut StoreSession<'_>,
+        diff: &mut LineDiff,
+        run: &AlignedRun,
+    ) -> Result<bool> {
+        let position_end = run.position_first + int::to_u64(self.entries.len());
+        let may_differ = run.length > 0 && position_end > self.line.count_messages();
+        if !may_differ || !self.follow_stubs(session, diff, run.last_places())? {
+            return Ok(false);
+        }
+        diff.add_prefix(run);
+        Ok(true)
     }
 
     /// Adds the stubs of tool results with which the list differs from the line after the entry
