@@ -53,7 +53,10 @@ export interface TurnReport {
    * Result of the compaction; null: nothing was due, compaction was deferred, or the call failed.
    */
   compacted: CompactReport | null;
-  /** Whether compaction, or making a provisional summary again, is due and left for `maintain`. */
+  /**
+   * Whether compaction, or making a provisional summary of a failed model again, is due and left
+   * for `maintain`.
+   */
   deferred: boolean;
   /**
    * Failure of a call, or last failure of a model, after the messages were stored; null: no

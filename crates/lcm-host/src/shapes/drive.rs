@@ -628,7 +628,8 @@ pub struct MaintenanceResult {
 pub struct TurnResult {
     /// Whether the host should compact now.
     pub compact: bool,
-    /// Whether compaction, or making a provisional summary again, is due and left for `maintain`.
+    /// Whether compaction, or making a provisional summary of a failed model again, is due and left
+    /// for `maintain`.
     pub deferred: bool,
 }
 

@@ -36,8 +36,8 @@ use super::{
     state::DriveState,
 };
 use result::{
-    NULL, add_debt_event, add_deferred, build_maintain_result, build_turn_result, has_provisional,
-    read_deferred, read_explanation, read_next_attempt,
+    NULL, add_debt_event, add_deferred, build_maintain_result, build_turn_result, count_failures,
+    has_provisional, read_deferred, read_explanation, read_next_attempt,
 };
 pub(super) use task::CompactionTask;
 use task::CompactionTaskKind;
@@ -348,7 +348,9 @@ impl CompactionProgress {
         let is_deferred = deferred != NULL;
         match task.kind {
             CompactionTaskKind::Turn if self.only_remakes => {
-                self.result = build_turn_result(false, is_time);
+                // A model that refused is not asked again soon, because its next refusal is final.
+                let is_owed = is_time && count_failures(&deferred) > 0;
+                self.result = build_turn_result(false, is_owed);
                 self.phase = CompactionPhase::Done;
             }
             CompactionTaskKind::Turn => {
