@@ -24,9 +24,10 @@ use crate::{
 /// functions are (an eighth of a percent). Functions are sorted by name, because without the
 /// sorting their order would depend on the path of the workspace.
 ///
-/// `--low-memory-unused` (half a percent) adds constants to the offsets of loads and stores, as if
-/// no sum wrapped to an address below 1,024. Those addresses are the end of the stack, which the
-/// linker places first: a stack that has grown so far traps as an overflow of the stack does.
+/// `--low-memory-unused` (half a percent) moves constants that are added to addresses into the
+/// offsets of loads and stores. That is right unless such a sum wraps around to an address below
+/// 1,024. These addresses are the end of the stack, which the linker places first: an access there
+/// may trap a little before the stack would overflow.
 const ARGUMENTS: [&str; 10] = [
     "--low-memory-unused",
     "--flatten",

@@ -54,8 +54,8 @@ export interface TurnReport {
    */
   compacted: CompactReport | null;
   /**
-   * Whether compaction, or making a provisional summary of a failed model again, is due and left
-   * for `maintain`.
+   * Whether work is left for `maintain`: compaction that is due, or a provisional summary to make
+   * again after a failure of the model.
    */
   deferred: boolean;
   /**

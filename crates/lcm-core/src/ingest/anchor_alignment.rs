@@ -106,8 +106,9 @@ impl MessagePager {
 struct UnmatchedEntry {
     mark: MessageMark,
     index: usize,
-    /// Position of the aligned entry before it, else of the one behind it. The entry was stored
-    /// later.
+    /// Position of the nearest aligned entry before this one; without one, of the nearest behind
+    /// it; 0: no entry is aligned. Only later messages can be this entry, because an inserted entry
+    /// is stored behind its neighbours.
     after: u64,
     /// Position of the message found by content; `None`: none was found.
     position: Option<u64>,

@@ -58,8 +58,8 @@ impl RestoredMessages {
 }
 
 impl LineRequest<'_, '_> {
-    /// Takes a short common beginning for stored if set-aside messages with enough anchors follow
-    /// it in the list.
+    /// Adds the common beginning that was too short to be evidence, if set-aside messages with
+    /// enough anchors follow it in the list.
     pub(super) fn prove_beginning(&mut self, session: &mut StoreSession<'_>) -> Result<()> {
         let run = self.diff.short_beginning;
         if run.length == 0 {
@@ -91,7 +91,7 @@ impl LineRequest<'_, '_> {
         while found.ranges.len() < RESTORED_MAX / 2 && !self.withdrawals.is_full() {
             let rest = self.entries.get(start + found.count..).unwrap_or(&[]);
             let mut best = (MatchedBranch::default(), 0);
-            // A window may end inside a range, before another form of a message.
+            // The window of a branch may end inside a range. The rest of this range comes next.
             let own = self.withdrawals.range_of(after).filter(|own| after < own.seq_last);
             let own = own.map(|own| WithdrawnRange { seq_first: after + 1, ..*own });
             let ranges = self.withdrawals.ranges_after(after).chain(&own);
@@ -162,10 +162,10 @@ impl LineRequest<'_, '_> {
         Ok(matched)
     }
 
-    /// Gives short entries with an id of a set-aside message the outcome `New`, if a stored message
-    /// before it in the list is behind it in the line, or a new one is. Ids that count places lead
-    /// to such messages, which would come back at another place.
-    pub(super) fn leave_before(&self, restored: &RestoredMessages, decision: &mut ListDecision) {
+    /// Gives an entry the outcome `New` if it is short and its set-aside message, found by the id,
+    /// would come back in front of a message that stands before it in the list. Ids that count
+    /// places lead to such messages, and an answer would then stand before its question.
+    pub(super) fn keep_list_order(&self, restored: &RestoredMessages, decision: &mut ListDecision) {
         let mut newest = self.line.seq_at(self.diff.position_accepted);
         let places = self.entries.iter().zip(&self.diff.positions);
         for ((entry, position), outcome) in places.zip(&mut decision.outcomes) {
@@ -180,7 +180,7 @@ impl LineRequest<'_, '_> {
     }
 
     /// Adds the set-aside messages with an id of an entry. Returns how many of them cannot come
-    /// back, because too many ranges come back, or were set aside.
+    /// back, because too many ranges come back or are set aside.
     pub(super) fn restore_known(
         &self,
         restored: &mut RestoredMessages,

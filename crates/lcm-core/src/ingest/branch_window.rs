@@ -45,8 +45,8 @@ impl BranchWindow {
 impl LineRequest<'_, '_> {
     /// Finds the longest run of set-aside messages, of equally long ones the newest, with which the
     /// list begins. The run needs two anchors and is looked for among the newest messages. `None`:
-    /// there is no such run, or too many ranges lead to it from the line or
-    /// were set aside.
+    /// there is no such run, or too many ranges lead to it from the line,
+    /// or too many are set aside.
     pub(super) fn find_window(&self) -> Option<BranchWindow> {
         let head = self.line.message_history().head;
         let first = head.messages + 1 - int::to_u64(head.recent_marks.len());

@@ -83,8 +83,8 @@ pub(super) struct LineDiff {
     pub(super) grown: Option<usize>,
     /// Whether the list began like the line without enough anchors.
     pub(super) has_short_beginning: bool,
-    /// The common beginning without enough anchors; empty: there is none, or it is an accepted
-    /// list.
+    /// The entries with which the list begins like the line, too few to be evidence. Empty: there
+    /// are none, or only an accepted list begins so.
     pub(super) short_beginning: AlignedRun,
     /// Whether the common beginning has one anchor and the line has no message of a user after it,
     /// so that the list may have another answer to its first question.
@@ -205,7 +205,7 @@ impl LineComparison<'_, '_> {
         if self.find_accepted(session, &mut diff)? {
             diff.found_by = "list";
             let end = (diff.accepted, diff.position_accepted);
-            self.follow_stubs(session, &mut diff, end)?;
+            self.add_stubs(session, &mut diff, end)?;
             self.follow_branches(session, &mut diff, end)?;
         } else if self.entries.iter().any(|entry| entry.position.is_some()) {
             diff.found_by = "ids";
@@ -353,7 +353,7 @@ impl LineComparison<'_, '_> {
             return self.follow_beginning(session, diff, &prefix);
         }
         let (length, anchors) = (prefix.length, prefix.anchors);
-        if self.differs_by_stubs(session, diff, &prefix)? {
+        if self.add_stubbed_beginning(session, diff, &prefix)? {
             return Ok(());
         }
         // One message may well be said again, so a run at the end counts more than one message at
@@ -402,13 +402,14 @@ impl LineComparison<'_, '_> {
         run: &AlignedRun,
     ) -> Result<()> {
         diff.add_prefix(run);
-        self.follow_stubs(session, diff, run.last_places())?;
+        self.add_stubs(session, diff, run.last_places())?;
         self.follow_branches(session, diff, run.last_places())
     }
 
-    /// Adds a run at the beginning if the list has all messages after it, and differs from them
-    /// only by stubs. A list that ends earlier may be said again, with another result.
-    fn differs_by_stubs(
+    /// Adds a run at the beginning if the list goes on with all messages of the line after it, of
+    /// which only results became stubs. Returns whether it does. A list that ends before the line
+    /// may say the same again, with another result.
+    fn add_stubbed_beginning(
         &self,
         session: &mut StoreSession<'_>,
         diff: &mut LineDiff,
@@ -416,16 +417,16 @@ impl LineComparison<'_, '_> {
     ) -> Result<bool> {
         let position_end = run.position_first + int::to_u64(self.entries.len());
         let may_differ = run.length > 0 && position_end > self.line.count_messages();
-        if !may_differ || !self.follow_stubs(session, diff, run.last_places())? {
+        if !may_differ || !self.add_stubs(session, diff, run.last_places())? {
             return Ok(false);
         }
         diff.add_prefix(run);
         Ok(true)
     }
 
-    /// Adds the stubs of tool results with which the list differs from the line after the entry
-    /// `end` and the message at `position`; returns whether they are the only difference.
-    fn follow_stubs(
+    /// Adds the stubs with which the list, from entry `end` on, differs from the line after the
+    /// message at `position`. Returns whether there are stubs and no other differences.
+    fn add_stubs(
         &self,
         session: &mut StoreSession<'_>,
         diff: &mut LineDiff,
@@ -557,12 +558,8 @@ impl LineComparison<'_, '_> {
                     break;
                 }
                 Some(_) => diff.add_form(start, position),
-                None => match self.find_stubs(session, start, position)? {
-                    Some(stubs) => {
-                        stubs.into_iter().for_each(|(index, place)| diff.add_form(index, place))
-                    }
-                    None => break,
-                },
+                None if self.add_stubs(session, diff, (start, before))? => {}
+                None => break,
             }
             self.align_gaps(session, diff, (start, position))?;
         }
@@ -615,8 +612,8 @@ impl LineComparison<'_, '_> {
         }
     }
 
-    /// Aligns the entries before, between and after what was found, from an entry and a position
-    /// on.
+    /// Aligns the entries before, between and after what was found. Begins with the entry `start`
+    /// and the message at `position`.
     fn align_gaps(
         &self,
         session: &mut StoreSession<'_>,

@@ -13,7 +13,9 @@ use alloc::{format, string::String, vec::Vec};
 use core::ops::Range;
 
 use crate::storage::{
-    context::ContextItem, message_mark::MessageMark, records::withdrawals::Withdrawals,
+    context::ContextItem,
+    message_mark::MessageMark,
+    records::withdrawals::{FORMS_MAX, Withdrawals},
     store_session::StoreSession,
 };
 use lcm_text::{
@@ -298,7 +300,7 @@ impl LineRequest<'_, '_> {
         if left_out > 0 {
             decision.notices.push(format!(
                 "forms-full: {left_out} of the messages are other forms of stored messages and are \
-                 not stored, because the conversation has the most that it can have"
+                 not stored, because a conversation has at most {FORMS_MAX} other forms"
             ));
         }
         if count > 0 {
@@ -430,13 +432,13 @@ impl LineRequest<'_, '_> {
         let left = self.line.count_messages().saturating_sub(last.position);
         let ends_doubt = ends_doubt && left == 0;
         self.mark_restored(session, (last.count, &restored), decision)?;
-        self.leave_before(&restored, decision);
+        self.keep_list_order(&restored, decision);
         let hidden = self.restore_known(&mut restored, decision);
         if hidden > 0 {
             decision.notices.push(format!(
-                "branch-in-doubt: {hidden} messages of the list stay set aside, because at most \
-                 {RESTORED_MAX} ranges come back at once, and none if too many are set aside; hand \
-                 over the list again"
+                "branch-in-doubt: {hidden} messages of the list stay set aside: at most \
+                 {RESTORED_MAX} ranges come back at once, so hand over the list again; none comes \
+                 back if the conversation has too many ranges of set-aside messages"
             ));
         }
         let new = decision.outcomes.iter().skip(last.count + restored.count);
@@ -616,7 +618,7 @@ impl LineRequest<'_, '_> {
         let newest = self.line.seq_at(self.line.count_messages());
         let doubt = self.find_doubt(place, (fork, newest)).or_else(|| {
             let messages = self.line.message_history().head.messages;
-            let is_full = self.withdrawals.clone().set_aside(fork, messages).is_err();
+            let is_full = !self.withdrawals.can_set_aside(fork, messages);
             is_full.then_some("the conversation has too many ranges of set-aside messages")
         });
         if let Some(doubt) = doubt {

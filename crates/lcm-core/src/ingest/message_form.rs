@@ -106,9 +106,9 @@ pub(super) fn adds_block(entry: &AlignableEntry, message: &ComparedMessage) -> b
     entry.role == Role::User && compare_forms(entry, None, message) == Some(MessageForm::Other)
 }
 
-/// Returns whether an entry may be a form of the message at its place and was stored before as a
-/// form: it says more than the message, or is a stub of it. `known`: the marks of stored forms. The
-/// line keeps the first part of an answer that was summarised before it was whole.
+/// Returns whether an entry was stored before as another form of a message, and may be a form of
+/// the message at its place: it says more, or is a stub. `known`: the marks of stored forms. Of an
+/// answer that was summarised before it was whole, the line keeps the first part.
 pub(super) fn is_stored_form(
     entry: &AlignableEntry,
     message: &ComparedMessage,

@@ -17,8 +17,8 @@ use super::{
 /// Most entries and most messages that are compared at once. The table then has 1 MB.
 const RANGE_MAX: usize = 1_000;
 
-/// Most pairs of a redacted copy and a message in a window, because each may cost a hash of the
-/// message. With more, copies of the window are new messages.
+/// Most pairs of a redacted copy and a message that a window compares, because each may cost a hash
+/// of the message. In a window with more pairs the copies are new messages.
 const COPY_PAIRS_MAX: usize = 1 << 16;
 
 /// A range of entries and the range of the line with which it is compared.
@@ -161,14 +161,14 @@ impl ComparedRange<'_> {
             return Ok(Vec::new());
         }
         let copies = entries.iter().filter(|entry| entry.redacted_copy.is_some()).count();
-        let has_copies = copies * count.min(RANGE_MAX) <= COPY_PAIRS_MAX;
+        let compares_copies = (1..=COPY_PAIRS_MAX).contains(&(copies * count.min(RANGE_MAX)));
         let mut stored: Vec<ComparedMessage> = Vec::new();
         while stored.len() < count.min(RANGE_MAX) {
             let position = self.position_first + int::to_u64(stored.len());
             for mut message in line.read_page_before(session, position, self.position_end)? {
-                // All texts of a window may be larger than the memory.
+                // The texts of all messages of a window may need more memory than there is.
                 message.said = None;
-                if copies == 0 || !has_copies {
+                if !compares_copies {
                     message.text = String::new();
                 }
                 stored.push(message);

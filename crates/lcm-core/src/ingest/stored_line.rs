@@ -233,9 +233,8 @@ impl<'a> StoredLine<'a> {
         Ok(found)
     }
 
-    /// Reads messages of ascending seqs, in the line or not, one after the other, because all of
-    /// them together may be larger than the memory. `visit` gets each with its seq and returns
-    /// whether to read on.
+    /// Reads messages of ascending seqs, in the line or not. `visit` gets one after the other, each
+    /// with its seq, and returns whether to read on. So only one text need fit into memory.
     ///
     /// # Errors
     ///

@@ -89,6 +89,9 @@ impl ListedIds<'_, '_> {
     ) -> Result<StoredIds> {
         let mut known: Vec<Option<u64>> = self.found.iter().map(|found| found.stored).collect();
         let mut taken = self.find_repeated();
+        for place in &taken {
+            self.entries.get_mut(*place).into_iter().for_each(|entry| entry.is_id_taken = true);
+        }
         let mut others = self.list_others();
         if !others.is_empty() {
             sort::sort(&mut others);
@@ -108,15 +111,14 @@ impl ListedIds<'_, '_> {
             let mut pairs: Vec<_> = others.into_iter().zip(matches).collect();
             sort::sort_by(&mut pairs, &mut |left, right| left.0.1.cmp(&right.0.1));
             for ((seq, place), matched) in pairs {
-                let matched = matched.filter(|_| !self.answers_taken(place, &taken));
-                let Some(matched) = matched else {
-                    taken.push(place);
-                    continue;
-                };
-                known.get_mut(place).into_iter().for_each(|it| *it = Some(seq));
-                self.entries.get_mut(place).into_iter().for_each(|entry| {
-                    entry.is_other_form = matched == IdMatch::OtherForm;
-                });
+                let matched = matched.filter(|_| !self.answers_taken(place));
+                let Some(entry) = self.entries.get_mut(place) else { continue };
+                entry.is_id_taken |= matched.is_none();
+                entry.is_other_form = matched == Some(IdMatch::OtherForm);
+                match matched {
+                    None => taken.push(place),
+                    Some(_) => known.get_mut(place).into_iter().for_each(|it| *it = Some(seq)),
+                }
             }
         }
         sort::sort_and_dedup(&mut taken);
@@ -178,15 +180,15 @@ impl ListedIds<'_, '_> {
         taken
     }
 
-    /// Returns whether an entry is a result whose call id only counts calls, and the call before it
-    /// is among the entries `taken`. Then it is the result of another call.
-    fn answers_taken(&self, place: usize, taken: &[usize]) -> bool {
-        let is_result = |entry: &TranscriptEntry| entry.role == Role::Tool;
+    /// Returns whether an entry is the result of another call than the message with its id: its
+    /// call id only counts calls, and the id of the call before it is taken.
+    fn answers_taken(&self, place: usize) -> bool {
+        let is_result = |entry: &&mut TranscriptEntry| entry.role == Role::Tool;
         let before = self.entries.get(..place).unwrap_or(&[]);
-        let call = before.iter().rposition(|entry| !is_result(entry));
-        let counts = |entry: &&mut TranscriptEntry| !entry.whole_mark.has_unique_call();
-        self.entries.get(place).is_some_and(|entry| is_result(entry) && counts(entry))
-            && call.is_some_and(|call| taken.contains(&call))
+        let call = before.iter().rev().find(|entry| !is_result(entry));
+        let entry = self.entries.get(place).filter(|entry| is_result(entry));
+        entry.is_some_and(|entry| !entry.whole_mark.has_unique_call())
+            && call.is_some_and(|call| call.is_id_taken)
     }
 
     /// Compares an entry with the message that has its id. `None`: the entry is another message.

@@ -37,7 +37,7 @@ impl WrittenRequest {
         Ok(CompletionRequest {
             id: self.id,
             purpose: super::purpose(&self.purpose).ok_or_else(unknown)?,
-            level: level(&self.level).ok_or_else(unknown)?,
+            level: find_level(&self.level).ok_or_else(unknown)?,
             system: self.system,
             prompt: self.prompt,
             input_tokens: self.input_tokens,
@@ -59,7 +59,7 @@ pub(super) fn read_requests(requests: &Value) -> Result<Vec<CompletionRequest>> 
 }
 
 /// Returns the level of this name; `None`: no level has this name.
-fn level(name: &str) -> Option<Level> {
+fn find_level(name: &str) -> Option<Level> {
     let levels = [Level::Normal, Level::Aggressive, Level::Fallback];
     levels.into_iter().find(|level| crate::record::level_name(*level) == name)
 }

@@ -628,8 +628,8 @@ pub struct MaintenanceResult {
 pub struct TurnResult {
     /// Whether the host should compact now.
     pub compact: bool,
-    /// Whether compaction, or making a provisional summary of a failed model again, is due and left
-    /// for `maintain`.
+    /// Whether work is left for `maintain`: compaction that is due, or a provisional summary to
+    /// make again after a failure of the model.
     pub deferred: bool,
 }
 

@@ -132,8 +132,8 @@ pub(super) struct CompactionProgress {
     is_late: bool,
     /// Whether `turn` leaves compaction that can wait to `maintain`.
     defers: bool,
-    /// Whether `turn` has no compaction to do, but `maintain` may have provisional summaries to
-    /// make again.
+    /// Whether no compaction is due after the append, but provisional summaries are in the context,
+    /// which `maintain` may have to make again.
     only_remakes: bool,
     end: CompactionEnd,
     /// Why the compaction ended; empty while the compaction continues.

@@ -68,7 +68,7 @@ pub(super) fn read_deferred(fields: &mut JsonFields<'_>) -> String {
     fields.take_any("debt").map_or_else(|| NULL.into(), |(raw, _)| raw.into_owned())
 }
 
-/// Returns how often models failed in a row, by the record of deferred compaction.
+/// Returns how many failures of models the record of deferred compaction counts.
 pub(super) fn count_failures(deferred: &str) -> u64 {
     let fields = JsonFields::parse_argument(EVENT, deferred);
     fields.map_or(0, |mut fields| fields.take_u64("failures"))

@@ -27,10 +27,10 @@ use lcm_text::base::error::{Error, Result};
 /// 19 bytes each, so that the record with the forms is a value of the store.
 const RANGES_MAX: usize = 4_096;
 /// Most other forms that are stored; their marks take 64 KiB.
-const FORMS_MAX: usize = 4_096;
-/// Ranges of set-aside messages that are left free, because a range of which a part comes back
-/// becomes two.
-const RESERVED_RANGES: usize = 256;
+pub(crate) const FORMS_MAX: usize = 4_096;
+/// Fewest free ranges of set-aside messages with which messages come back: each range that comes
+/// back may split another one, and at most so many come back at once.
+const FREE_RANGES_MIN: usize = 256;
 /// Most branch starts that are kept, the newest ones.
 const BRANCHES_MAX: usize = 64;
 
@@ -142,17 +142,17 @@ impl Withdrawals {
                     let reason = WithdrawalReason::SetAside { after };
                     let range =
                         WithdrawnRange { seq_first: first, seq_last: start.seq - 1, reason };
-                    self.add_range(range)?;
+                    self.add_range(range);
                 }
                 (first, after) = (start.seq, start.after);
             }
             let reason = WithdrawalReason::SetAside { after };
-            self.add_range(WithdrawnRange { seq_first: first, seq_last, reason })?;
+            self.add_range(WithdrawnRange { seq_first: first, seq_last, reason });
             after = seq_last;
         }
         let open: Vec<u64> = self.list_gaps().map(|(_, last)| last + 1).collect();
         self.branches.retain(|start| start.seq <= fork || open.contains(&start.seq));
-        Ok(())
+        self.ensure_few_ranges(false)
     }
 
     /// Records that the predecessor of message `seq` in its list is `after`, not its predecessor in
@@ -181,9 +181,15 @@ impl Withdrawals {
         self.add_forms(marks);
         for (seq_first, seq_last) in self.list_line_ranges(seq_first, seq_last) {
             let reason = WithdrawalReason::Revision;
-            self.add_range(WithdrawnRange { seq_first, seq_last, reason })?;
+            self.add_range(WithdrawnRange { seq_first, seq_last, reason });
         }
-        Ok(())
+        self.ensure_few_ranges(true)
+    }
+
+    /// Returns whether [`Self::set_aside`] has ranges left for the messages of the line after seq
+    /// `fork`. `messages`: number of stored messages.
+    pub(crate) fn can_set_aside(&self, fork: u64, messages: u64) -> bool {
+        self.clone().set_aside(fork, messages).is_ok()
     }
 
     /// Returns how many more other forms can be stored.
@@ -192,9 +198,24 @@ impl Withdrawals {
         FORMS_MAX.saturating_sub(self.forms.len()).min(RANGES_MAX.saturating_sub(ranges))
     }
 
-    /// Returns whether too few ranges are free for set-aside messages to come back.
+    /// Returns whether so many ranges of messages are set aside that none can come back: a range of
+    /// which the middle comes back becomes two.
     pub(crate) fn is_full(&self) -> bool {
-        self.count_ranges(false) + RESERVED_RANGES > RANGES_MAX
+        self.count_ranges(false) + FREE_RANGES_MIN > RANGES_MAX
+    }
+
+    /// Returns `limit-exceeded` if there are too many ranges of other forms, or of set-aside
+    /// messages.
+    fn ensure_few_ranges(&self, of_forms: bool) -> Result<()> {
+        let count = self.count_ranges(of_forms);
+        if count <= RANGES_MAX {
+            return Ok(());
+        }
+        let kind = if of_forms { "other forms" } else { "set-aside messages" };
+        Err(Error::limit_exceeded(format_args!(
+            "a conversation must have at most {RANGES_MAX} ranges of {kind}, got {count}; begin \
+             another conversation"
+        )))
     }
 
     /// Counts the ranges of other forms, or of set-aside messages.
@@ -351,7 +372,7 @@ impl Withdrawals {
 
     /// Withdraws a range of messages of the line. A range of other forms is joined with a range of
     /// other forms that ends directly before it.
-    fn add_range(&mut self, range: WithdrawnRange) -> Result<()> {
+    fn add_range(&mut self, range: WithdrawnRange) {
         let place = self.ranges.partition_point(|known| known.seq_last < range.seq_first);
         let before = place.checked_sub(1).and_then(|place| self.ranges.get_mut(place));
         let is_revision = range.reason == WithdrawalReason::Revision;
@@ -365,13 +386,6 @@ impl Withdrawals {
             }
             _ => self.ranges.insert(place, range),
         }
-        if self.count_ranges(is_revision) > RANGES_MAX {
-            return Err(Error::limit_exceeded(format_args!(
-                "a conversation must have at most {RANGES_MAX} ranges of set-aside messages, and as \
-                 many of other forms; begin another conversation"
-            )));
-        }
-        Ok(())
     }
 }
 

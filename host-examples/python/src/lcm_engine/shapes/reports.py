@@ -50,8 +50,8 @@ class TurnReport(TypedDict):
     call failed.
     """
     deferred: bool
-    """Whether compaction, or making a provisional summary of a failed model again, is
-    due and left for `maintain`.
+    """Whether work is left for `maintain`: compaction that is due, or a provisional
+    summary to make again after a failure of the model.
     """
     failure: ModelFailure | None
     """Failure of a call, or last failure of a model, after the messages were stored;
