@@ -139,7 +139,7 @@ fn every_openai_chat_message_comes_back() {
                 {"type": "file", "file": {"filename": "a.pdf",
                     "file_data": "data:application/pdf;base64,JVBERi0"}}
             ]}),
-            json!({"role": "assistant", "content": null, "refusal": null, "tool_calls": [
+            json!({"role": "assistant", "content": null, "tool_calls": [
                 function("call_1", "{\"a\": 1 }"), function("call_2", ""),
                 {"id": "call_3", "type": "custom", "custom": {"name": "sql", "input": "select"}}
             ]}),
@@ -151,8 +151,7 @@ fn every_openai_chat_message_comes_back() {
             json!({"role": "assistant", "refusal": "I will not"}),
             json!({"role": "assistant", "audio": {"id": "audio_1"}}),
             json!({"role": "user", "content": ""}),
-            json!({"role": "assistant", "content": "said", "reasoning_content": "hm",
-                "annotations": []}),
+            json!({"role": "assistant", "content": "said", "reasoning_content": "hm"}),
         ],
     );
 }

@@ -16,7 +16,7 @@ use lcm_text::{
         json::{self, JsonValue},
         sort,
     },
-    message::validate,
+    message::{Role, validate},
     types::api::Dialect,
 };
 
@@ -131,6 +131,7 @@ impl ProviderArray {
             // Only the newest cache marks are kept: whether a mark stays depends on later messages.
             && self.first_cache_mark >= self.end_offset(cut)
             && self.has_whole_pairs(cut)
+            && !self.splits_run(cut)
             && !(dialect == Dialect::OpenaiResponses && self.has_lost_reasoning(cut))
             && !self.has_shared_ids(cut, &output.ids)
             && !(matches!(dialect, Dialect::Anthropic | Dialect::Gemini) && merges())
@@ -185,6 +186,16 @@ impl ProviderArray {
             matches!(origin, Some(EntryOrigin::Message { dialect: Dialect::OpenaiResponses, .. }))
         };
         self.notes.has_note(RenderNote::ReasoningLeftOut, &|at| at < cut.entry && is_own(at))
+    }
+
+    /// Returns whether the entries on both sides of a cut are messages of the model. Calls without
+    /// ids and thinking then depend on the other side.
+    fn splits_run(&self, cut: ArrayCut) -> bool {
+        let is_model = |at: Option<usize>| {
+            let origin = at.and_then(|at| self.entries.get(at)).map(|entry| entry.origin);
+            matches!(origin, Some(EntryOrigin::Message { role: Role::Assistant, .. }))
+        };
+        is_model(cut.entry.checked_sub(1)) && is_model(Some(cut.entry))
     }
 
     /// Returns whether every call is on the same side of a cut as its result.

@@ -25,12 +25,13 @@ use crate::{
 const LISTED_MAX: usize = 1_023;
 
 /// Values of `role` in this dialect, each with its role. A request has `system_instruction` outside
-/// its contents, but hosts may append the instruction as a content. In older requests, function
-/// responses have the role `function`.
+/// its contents, but hosts may append the instruction as a content. Function responses may have the
+/// role `function` or `tool`.
 const ROLES: RoleNames = &[
     ("user", Role::User),
     ("model", Role::Assistant),
     ("function", Role::User),
+    ("tool", Role::User),
     ("system", Role::System),
 ];
 

@@ -11,13 +11,13 @@
 //! | tool call | name and canonical arguments |
 //! | tool result | text, or the canonical value |
 //! | file | text or base64 |
-//! | other | the canonical value without nulls and silent members; an `id` may count (see below) |
+//! | other | the canonical value without silent members; an `id` may count (see below) |
 //! | reasoning | nothing; if no other part says anything, the reasoning |
 //! | none of these | the content identity of the message |
 //!
 //! The `id` of an other part counts only if at most one of its other members says something. All
 //! other ids, times, the dialect, empty texts, names of results and error flags do not count. In a
-//! canonical value, object members are sorted by key. A call id is kept beside the hash: two calls
+//! canonical value, object members are sorted by key, and null members do not count. A call id is kept beside the hash: two calls
 //! that say the same are different calls if their ids differ.
 
 use alloc::{borrow::Cow, string::String, vec::Vec};
@@ -340,7 +340,10 @@ fn add_value(hasher: &mut Sha256, raw: &str, span: ByteSpan, depth: u32) {
         return add_text(hasher, &json::compact_value(raw, span));
     }
     match json::kind(raw, span) {
-        JsonKind::Object => add_sorted(hasher, raw, span, depth, &|_, _| true),
+        // SDKs write absent members as null.
+        JsonKind::Object => {
+            add_sorted(hasher, raw, span, depth, &|_, kind| kind != JsonKind::Null);
+        }
         JsonKind::Array => {
             hasher.update(b"[");
             for element in json::list_elements(raw, span) {

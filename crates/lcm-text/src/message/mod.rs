@@ -21,6 +21,7 @@ pub mod outline;
 mod parsed_message;
 mod part;
 pub mod provider_limits;
+pub mod provider_members;
 mod token_cost;
 pub mod trust;
 pub mod validate;

@@ -33,10 +33,11 @@ const ROLES: RoleNames = &[
 ];
 
 /// Documented members of messages in requests and responses, and members that a host may add.
-const MEMBERS: [&str; 16] = [
+const MEMBERS: [&str; 17] = [
     "role",
     "content",
     "name",
+    "tool_name",
     "tool_call_id",
     "tool_calls",
     "function_call",
@@ -95,7 +96,9 @@ fn each_block(
     let content = message.get_field("content");
     if role == Role::Tool {
         let output = content.map(|content| content.value);
-        let (call_id, name) = (message.get_id("tool_call_id"), message.get_string("name"));
+        // Ollama tells results apart by `tool_name`.
+        let name = message.get_string("name").or_else(|| message.get_string("tool_name"));
+        let call_id = message.get_id("tool_call_id");
         let part = Part::ToolResult { call_id, name, output, is_error: false };
         emit(SINGLES_LIST, MessageBlock { part, whole: output.unwrap_or_default() });
     } else if let Some(content) = content {

@@ -105,8 +105,10 @@ pub fn item_kind(raw: &str) -> &'static str {
 }
 
 /// The types that [`item_kind`] returns besides [`HOST_CALLS`] and [`SERVER_CALLS`].
-const KINDS: [&str; 7] = [
+const KINDS: [&str; 9] = [
     "message",
+    "program",
+    "program_output",
     "reasoning",
     "item_reference",
     "image_generation_call",
@@ -188,6 +190,12 @@ fn each_block(raw: &str, item: &JsonObject<'_>, emit: &mut dyn FnMut(u8, Message
         emit_item(Part::ToolResult { call_id, name: None, output, is_error });
     } else if HOST_CALLS.contains(&kind) {
         emit_item(Part::ToolCall { id: item.get_id("call_id"), name, input: first(&INPUTS) });
+    } else if kind == "program" {
+        // Code that the provider runs, and that waits for results of the host's tools.
+        emit_item(Part::ToolCall { id: item.get_id("call_id"), name, input: first(&INPUTS) });
+    } else if kind == "program_output" {
+        let (call_id, output) = (item.get_id("call_id"), item.get_value("result"));
+        emit_item(Part::ToolResult { call_id, name: None, output, is_error });
     } else if SERVER_CALLS.contains(&kind) {
         let id = item.get_id("id");
         emit_item(Part::ToolCall { id, name, input: first(&INPUTS) });

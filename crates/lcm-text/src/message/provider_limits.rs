@@ -221,12 +221,12 @@ const PART_KINDS: [(&str, &str); 7] = [
     ("codeExecutionResult", "code_execution_result"),
 ];
 
-/// Returns whether a part of a Gemini content has more than one kind of data.
-pub fn has_several_kinds(part: &JsonObject<'_>) -> bool {
+/// Counts the kinds of data that a part of a Gemini content has.
+pub fn count_part_kinds(part: &JsonObject<'_>) -> usize {
     let is_present = |(camel, snake): &&(&str, &str)| {
         part.get_value(camel).is_some() || part.get_value(snake).is_some()
     };
-    PART_KINDS.iter().filter(is_present).count() > 1
+    PART_KINDS.iter().filter(is_present).count()
 }
 
 /// Members of a Gemini part that describe its data.

@@ -6,16 +6,16 @@
 //! of a turn then does not depend on the next turn. The results of a turn's calls follow it as
 //! blocks of the user, and calls move behind the other blocks if a text follows a call. Signed
 //! thinking of the model loses only its cache marks, because the provider refuses edited thinking;
-//! other thinking, and thinking at the end of a turn, is omitted.
+//! other thinking, and thinking at the end of a message, is omitted.
 
-use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
+use alloc::{collections::BTreeMap, format, string::String, vec, vec::Vec};
 
 use super::{
     ArrayPart, RenderNote, RenderNotes,
     array_writer::{ArrayWriter, JsonFragment},
     file_content::{self, push_field},
-    normalize::{BlockBody, Turn, TurnAnswer, TurnBlock, TurnCall},
-    pair_tool_calls::number_id,
+    normalize::{BlockBody, Turn, TurnAnswer, TurnBlock, TurnCall, caller_id},
+    pair_tool_calls::{ORPHAN_PREFIX, number_id},
     role_alternation::{self, RoleMessage, UserPadding, push_fragments},
     tool_output::{self, ToolOutputPiece},
 };
@@ -44,18 +44,28 @@ const KNOWN_TYPES: [&str; 9] = [
 pub(super) fn write(turns: &[Turn<'_>], part: ArrayPart, notes: &mut RenderNotes) -> ArrayWriter {
     let served = ServerToolPairs::from_turns(turns);
     let mut out: Vec<RoleMessage> = Vec::new();
-    for (at, turn) in turns.iter().enumerate() {
+    for at in served.order_turns(turns) {
+        let Some(turn) = turns.get(at) else { continue };
         let fragments = served.write_blocks(at, turn, notes);
         if fragments.is_empty() && turn.answers.is_empty() && !turn.is_emptied {
             notes.add_note(turn.entry, RenderNote::DroppedEmpty);
         }
-        push_fragments(&mut out, turn_role(turn), fragments);
+        let role = turn_role(turn);
+        if role == "user" && !fragments.is_empty() {
+            drop_last_thoughts(&mut out, notes);
+        }
+        push_fragments(&mut out, role, fragments);
         let answers = turn.answers.iter().map(|answer| {
             let json = answer_json(answer, notes);
-            JsonFragment::new(answer.entry, json)
+            JsonFragment::stripped(Dialect::Anthropic, answer.entry, json)
         });
-        push_fragments(&mut out, "user", answers.collect());
+        let answers: Vec<JsonFragment> = answers.collect();
+        if !answers.is_empty() {
+            drop_last_thoughts(&mut out, notes);
+        }
+        push_fragments(&mut out, "user", answers);
     }
+    drop_last_thoughts(&mut out, notes);
     for message in &mut out {
         move_calls_after_texts(message);
     }
@@ -67,6 +77,17 @@ pub(super) fn write(turns: &[Turn<'_>], part: ArrayPart, notes: &mut RenderNotes
     padding.add_turns(&mut out, notes);
     limit_cache_controls(&mut out);
     role_alternation::write_messages(Dialect::Anthropic, &out, "content", notes)
+}
+
+/// Removes thinking at the end of the last message, because a message must not end with it.
+fn drop_last_thoughts(out: &mut Vec<RoleMessage>, notes: &mut RenderNotes) {
+    let Some(message) = out.last_mut() else { return };
+    while let Some(last) = message.fragments.pop_if(|last| is_thinking(&last.json)) {
+        notes.add_note(last.entry, RenderNote::ReasoningLeftOut);
+    }
+    if message.fragments.is_empty() {
+        out.pop();
+    }
 }
 
 /// Moves the calls of a message behind all other blocks if a text follows a call. The provider
@@ -162,10 +183,15 @@ type BlockIndex = (usize, usize);
 struct ServerToolPairs {
     /// For each id, its index in `pairs`.
     ids: BTreeMap<String, usize>,
-    /// Place of the first call and of its result; `None`: absent.
-    pairs: Vec<(Option<BlockIndex>, Option<BlockIndex>)>,
-    /// Number of turns.
-    turns: usize,
+    pairs: Vec<ServerToolPair>,
+}
+
+/// Place of the first server tool call of an id and of its result; `None`: absent, or the pair
+/// cannot be written.
+#[derive(Clone, Copy, Default)]
+struct ServerToolPair {
+    call: Option<BlockIndex>,
+    result: Option<BlockIndex>,
 }
 
 impl ServerToolPairs {
@@ -177,9 +203,9 @@ impl ServerToolPairs {
                 let BlockBody::ServerTool { id, is_result } = &block.body else { continue };
                 let index = number_id(&mut ids, id);
                 if index == pairs.len() {
-                    pairs.push((None, None));
+                    pairs.push(ServerToolPair::default());
                 }
-                let Some((call, result)) = pairs.get_mut(index) else { continue };
+                let Some(ServerToolPair { call, result }) = pairs.get_mut(index) else { continue };
                 match (*is_result, &call) {
                     (false, None) => *call = Some(at),
                     // A result must follow its call.
@@ -188,25 +214,51 @@ impl ServerToolPairs {
                 }
             }
         }
-        Self { ids, pairs, turns: turns.len() }
+        let mut all = Self { ids, pairs };
+        for pair in &mut all.pairs {
+            let is_whole = match (pair.call, pair.result) {
+                (Some(call), Some(result)) => can_join(turns, call.0, result.0),
+                (Some(call), None) => is_pending(turns, call),
+                _ => false,
+            };
+            if !is_whole {
+                *pair = ServerToolPair::default();
+            }
+        }
+        all
     }
 
-    /// Returns whether a server tool block is paired, or is the open call at the end of the
-    /// context. `is_last`: whether the block is the last of its turn.
-    fn is_paired(&self, at: BlockIndex, id: &str, is_result: bool, is_last: bool) -> bool {
-        match self.ids.get(id).and_then(|index| self.pairs.get(*index)) {
-            Some((Some(call), Some(result))) => {
-                if is_result {
-                    *result == at
-                } else {
-                    *call == at
+    /// Returns the order in which turns are written: what the user said between a server tool call
+    /// and its result follows the result, because the provider requires both in one message.
+    fn order_turns(&self, turns: &[Turn<'_>]) -> Vec<usize> {
+        let (mut out, mut held, mut until) = (Vec::new(), Vec::new(), 0);
+        for (at, turn) in turns.iter().enumerate() {
+            for ServerToolPair { call, result } in &self.pairs {
+                if let (Some(call), Some(result)) = (call, result)
+                    && call.0 == at
+                {
+                    until = until.max(result.0);
                 }
             }
-            Some((Some(call), None)) => {
-                is_last && !id.is_empty() && !is_result && *call == at && at.0 + 1 == self.turns
+            let is_held = at < until && turn.role != Role::Assistant && !turn.blocks.is_empty();
+            (if is_held { &mut held } else { &mut out }).push(at);
+            if at >= until {
+                out.append(&mut held);
             }
-            _ => false,
         }
+        out
+    }
+
+    /// Returns whether the server tool call or result at a place is written.
+    fn is_written(&self, at: BlockIndex, id: &str, is_result: bool) -> bool {
+        let pair = self.ids.get(id).and_then(|index| self.pairs.get(*index));
+        pair.is_some_and(|pair| if is_result { pair.result } else { pair.call } == Some(at))
+    }
+
+    /// Returns whether the call of an id is written.
+    fn has_call(&self, id: &str) -> bool {
+        let pair = self.ids.get(id).and_then(|index| self.pairs.get(*index));
+        pair.is_some_and(|pair| pair.call.is_some())
     }
 
     /// Returns whether the last turn ends with a server tool call without a result.
@@ -217,7 +269,7 @@ impl ServerToolPairs {
         let at = (turns.len() - 1, turn.blocks.len().saturating_sub(1));
         let last = turn.blocks.last().map(|block| &block.body);
         matches!(last, Some(BlockBody::ServerTool { id, is_result: false })
-            if self.is_paired(at, id, false, true))
+            if self.is_written(at, id, false))
     }
 
     /// Writes the blocks of one turn.
@@ -228,19 +280,10 @@ impl ServerToolPairs {
         notes: &mut RenderNotes,
     ) -> Vec<JsonFragment> {
         let mut fragments = Vec::new();
-        // Number of thinking blocks at the end of `fragments`.
-        let mut thoughts = 0;
         for (place, block) in turn.blocks.iter().enumerate() {
-            let is_thought = matches!(block.body, BlockBody::Thought);
             if let Some(json) = self.write_block((at, place), turn, block, notes) {
-                fragments.push(JsonFragment::new(turn.entry, json));
-                thoughts = if is_thought { thoughts + 1 } else { 0 };
+                fragments.push(JsonFragment::stripped(Dialect::Anthropic, turn.entry, json));
             }
-        }
-        if thoughts > 0 && turn.role == Role::Assistant {
-            // A message must not end with thinking.
-            notes.add_note(turn.entry, RenderNote::ReasoningLeftOut);
-            fragments.truncate(fragments.len() - thoughts);
         }
         if turn.role == Role::System && !fragments.is_empty() {
             notes.add_note(turn.entry, RenderNote::SystemAsUser);
@@ -274,22 +317,27 @@ impl ServerToolPairs {
                 }
                 kept
             }
-            BlockBody::Call(call) => Some(call_json(call, block.native)),
+            BlockBody::Call(call) => {
+                let caller = block.native.and_then(caller_id);
+                let is_called = caller.is_none_or(|id| self.has_call(&id));
+                Some(call_json(call, block.native, is_called))
+            }
             // Pairing moved results to the turn of their call.
             BlockBody::Answer(_) => None,
             BlockBody::ServerTool { id, is_result } => {
-                let is_last = at.1 + 1 == turn.blocks.len();
-                let is_kept = !is_user && self.is_paired(at, id, *is_result, is_last);
-                let kept = native.filter(|_| is_kept);
-                if kept.is_none() {
-                    let note = if *is_result {
-                        RenderNote::OrphanResult
-                    } else {
-                        RenderNote::BlockLeftOut
+                let is_kept = !is_user && self.is_written(at, id, *is_result);
+                if !is_kept {
+                    let note = match is_result {
+                        true => RenderNote::OrphanResult,
+                        false => RenderNote::BlockLeftOut,
                     };
                     notes.add_note(turn.entry, note);
                 }
-                kept
+                match (is_kept, is_result) {
+                    (true, _) => native,
+                    (false, true) => Some(served_text_json(&native?)),
+                    (false, false) => None,
+                }
             }
             BlockBody::File(file) => {
                 let json = match native {
@@ -308,11 +356,57 @@ impl ServerToolPairs {
                         && !kind.ends_with("_tool_result")
                         && (!needs_source || (is_user && has_source(native)))
                 };
+                if kind == "compaction" && native.as_deref().is_some_and(is_empty_compaction) {
+                    return None;
+                }
                 let name = if kind.is_empty() { "block" } else { kind };
                 Some(native.filter(fits).unwrap_or_else(|| omission_json(turn.entry, name, notes)))
             }
         }
     }
+}
+
+/// Returns whether the result of a server tool call can stand in one message with the call: between
+/// their turns are no results, except of tools that the provider's code called.
+fn can_join(turns: &[Turn<'_>], call: usize, result: usize) -> bool {
+    let mut between = turns.iter().skip(call).take(result - call);
+    between.all(|turn| {
+        let mut blocks = turn.blocks.iter();
+        blocks.all(|block| {
+            !matches!(block.body, BlockBody::Call(_)) || block.native.and_then(caller_id).is_some()
+        })
+    })
+}
+
+/// Returns whether a server tool call without a result still waits for it: behind the call are only
+/// calls that the provider's code made, and their results.
+fn is_pending(turns: &[Turn<'_>], (turn, place): BlockIndex) -> bool {
+    let rest = turns.iter().enumerate().skip(turn).flat_map(|(at, turn_at)| {
+        turn_at.blocks.iter().skip(if at == turn { place + 1 } else { 0 })
+    });
+    let mut called = false;
+    let mut is_last = true;
+    for block in rest {
+        is_last = false;
+        match block.body {
+            BlockBody::Call(_) if block.native.and_then(caller_id).is_some() => called = true,
+            _ => return false,
+        }
+    }
+    called || (is_last && turn + 1 == turns.len())
+}
+
+/// Writes the result of a server tool call that is not written as a text.
+fn served_text_json(result: &str) -> String {
+    let content = parse_block(result).get_value("content");
+    let output = content.map_or("", |content| json::slice_span(result, content));
+    text_json(&format!("{ORPHAN_PREFIX}{}", tool_output::join_text(output).0))
+}
+
+/// Returns whether a `compaction` block has no content, which the provider refuses.
+fn is_empty_compaction(native: &str) -> bool {
+    let block = parse_block(native);
+    ["content", "encrypted_content"].iter().all(|key| block.get_text(key).is_empty())
 }
 
 /// Writes a text in place of content that the dialect cannot express, and adds a note.
@@ -340,20 +434,22 @@ fn has_source(native: &str) -> bool {
     provider_limits::has_valid_source(&parse_block(native))
 }
 
-fn call_json(call: &TurnCall<'_>, native: Option<&str>) -> String {
+/// Writes a call. `is_called`: whether the server tool call that made it is written, or the model
+/// itself made the call.
+fn call_json(call: &TurnCall<'_>, native: Option<&str>, is_called: bool) -> String {
     let name = provider_limits::sanitize_tool_name(Dialect::Anthropic, &call.name);
-    let has_input = |native: &&str| parse_block(native).get_object("input").is_some();
+    let has_input = native.is_some_and(|native| parse_block(native).get_object("input").is_some());
     let is_unchanged = call.given_id.as_deref() == Some(&call.id) && name == call.name;
-    if let Some(native) = native.filter(|_| is_unchanged).filter(has_input) {
+    if let Some(native) = native.filter(|_| is_unchanged && has_input && is_called) {
         return native.into();
     }
-    let mut out = String::from("{\"type\":\"tool_use\"");
-    push_field(&mut out, "id", &call.id);
-    push_field(&mut out, "name", &name);
-    out.push_str(",\"input\":");
-    out.push_str(&provider_limits::to_input_object(call.input));
-    out.push('}');
-    out
+    let input = (!has_input).then(|| provider_limits::to_input_object(call.input));
+    let id = file_content::quote(&call.id);
+    let name = file_content::quote(&name);
+    let mut changes = vec![("id", Some(&*id)), ("name", Some(&*name))];
+    changes.extend(input.as_deref().map(|input| ("input", Some(input))));
+    changes.extend((!is_called).then_some(("caller", None)));
+    file_content::write_members(native.unwrap_or("{\"type\":\"tool_use\"}"), &changes)
 }
 
 fn answer_json(answer: &TurnAnswer<'_>, notes: &mut RenderNotes) -> String {

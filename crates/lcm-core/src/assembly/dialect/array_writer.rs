@@ -12,7 +12,7 @@ use lcm_text::{
         json::{self, StringPiece},
         tokens,
     },
-    message,
+    message::{self, provider_members},
     types::api::Dialect,
 };
 
@@ -24,14 +24,30 @@ pub(super) struct JsonFragment {
     pub(super) json: String,
     /// The JSON that is written; `None`: `json` is written.
     pub(super) replacement: Option<String>,
+    /// Quarters of a token that the fragment costs; `None`: those of its JSON.
+    pub(super) quarters: Option<u64>,
     /// Whether the fragment is a placeholder turn that the provider requires.
     pub(super) is_synthetic: bool,
 }
 
 impl JsonFragment {
+    /// Creates a fragment of an object, without the members that do not go out in the dialect.
+    pub(super) fn stripped(dialect: Dialect, entry: usize, json: String) -> Self {
+        let stripped = provider_members::strip_members(dialect, &json);
+        Self::new(entry, stripped.map_or(json, |(json, _)| json))
+    }
+
+    /// Removes bytes of a whole message at the start and at the end; the fragment keeps its cost.
+    pub(super) fn cut(&mut self, dialect: Dialect, start: usize, end: usize) {
+        self.quarters = Some(message::quarter_tokens(dialect, &self.json));
+        let kept = self.json.get(start..self.json.len().saturating_sub(end));
+        self.json = String::from(kept.unwrap_or_default());
+    }
+
     /// Creates a fragment. Lone surrogates in strings become U+FFFD.
     pub(super) fn new(entry: usize, json: String) -> Self {
-        Self { entry, json: replace_lone_surrogates(json), replacement: None, is_synthetic: false }
+        let json = replace_lone_surrogates(json);
+        Self { entry, json, replacement: None, quarters: None, is_synthetic: false }
     }
 }
 
@@ -74,7 +90,8 @@ impl ArrayWriter {
             }
             let written = fragment.replacement.as_deref().unwrap_or(&fragment.json);
             self.json.push_str(written);
-            quarters += message::quarter_tokens(self.dialect, written);
+            let count = || message::quarter_tokens(self.dialect, written);
+            quarters += fragment.quarters.unwrap_or_else(count);
             let total = u64::from(tokens::tokens_from_quarters(quarters));
             let tokens = total - counted;
             counted = total;

@@ -3,15 +3,12 @@
 //! In: a part or block with a file. Out: the name, type, text and bytes of the file, or its URL.
 //! From these, the block for another dialect, or `None` if that dialect has no block for the file.
 
-use alloc::{borrow::Cow, format, string::String, vec::Vec};
+use alloc::{borrow::Cow, format, string::String};
 
 use super::tool_output;
 use lcm_text::{
-    base::{
-        json::{self, ByteSpan, JsonKind, JsonMember, JsonValue},
-        sort::SortedMap,
-    },
-    message::{self, JsonObject, Part},
+    base::json::{self, ByteSpan, JsonKind, JsonValue},
+    message::{self, JsonObject, Part, provider_members::dedup_members},
     types::api::Dialect,
 };
 
@@ -334,31 +331,41 @@ pub(super) fn push_field(out: &mut String, key: &str, value: &str) {
     json::write_string(out, value);
 }
 
-/// Returns the members of an object with their keys, in order; of members with equal keys only the
-/// last.
-pub(super) fn dedup_members<'r>(
-    raw: &'r str,
-    object: &JsonObject<'r>,
-) -> Vec<(Cow<'r, str>, JsonMember)> {
-    let key = |member: &JsonMember| json::text(raw, member.key);
-    let members = || object.members.iter().enumerate();
-    let last = SortedMap::from_entries(members().map(|(at, member)| (key(member), at)).collect());
-    let is_last = |(at, member): &(usize, &JsonMember)| last.get(&*key(member)) == Some(at);
-    members().filter(is_last).map(|(_, member)| (key(member), *member)).collect()
-}
-
-/// Writes an object without members whose key is in `keys`; of equal keys only the last member.
-pub(super) fn write_members_without(raw: &str, object: &JsonObject<'_>, keys: &[&str]) -> String {
+/// Writes an object with these members changed: to a JSON value, or left out (`None`). New members
+/// are appended; of equal keys only the last member is written.
+pub(super) fn write_members(json: &str, changes: &[(&str, Option<&str>)]) -> String {
+    let object = JsonObject::new(json, json::parse_object(json).unwrap_or_default());
     let mut out = String::new();
-    for (key, member) in dedup_members(raw, object) {
-        if !keys.contains(&&*key) {
-            out.push_str(if out.is_empty() { "{" } else { "," });
-            out.push_str(json::slice_span(raw, member.key));
-            out.push(':');
-            out.push_str(json::slice_span(raw, member.value));
+    let mut push = |key: &str, value: &str| {
+        out.push_str(if out.is_empty() { "{" } else { "," });
+        out.push_str(key);
+        out.push(':');
+        out.push_str(value);
+    };
+    let mut added = changes.to_vec();
+    for (key, member) in dedup_members(json, &object) {
+        let change = added.iter().position(|(changed, _)| *changed == key);
+        let value = match change.map(|at| added.remove(at)) {
+            Some((_, value)) => value,
+            None => Some(json::slice_span(json, member.value)),
+        };
+        if let Some(value) = value {
+            push(json::slice_span(json, member.key), value);
+        }
+    }
+    for (key, value) in added {
+        if let Some(value) = value {
+            push(&quote(key), value);
         }
     }
     out.push_str(if out.is_empty() { "{}" } else { "}" });
+    out
+}
+
+/// Writes a text as JSON.
+pub(super) fn quote(text: &str) -> String {
+    let mut out = String::new();
+    json::write_string(&mut out, text);
     out
 }
 

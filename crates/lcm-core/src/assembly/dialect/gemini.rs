@@ -8,12 +8,12 @@
 use alloc::{format, string::String, vec::Vec};
 
 use super::{
-    ArrayPart, EntryOrigin, RenderEntry, RenderNote, RenderNotes,
+    ArrayPart, RenderNote, RenderNotes,
     array_writer::{ArrayWriter, JsonFragment},
     file_content::{self, push_field},
     normalize::{BlockBody, Turn, TurnAnswer, TurnBlock, TurnCall},
     role_alternation::{self, RoleMessage, UserPadding, push_fragments},
-    tool_output,
+    tool_output::{self, OutputText},
 };
 use lcm_text::{
     base::json::{self, ByteSpan, JsonKind, JsonValue},
@@ -21,30 +21,8 @@ use lcm_text::{
     types::api::Dialect,
 };
 
-/// Members of a part that define its kind, for all known kinds.
-const KNOWN_MEMBERS: [&str; 13] = [
-    "text",
-    "inlineData",
-    "inline_data",
-    "fileData",
-    "file_data",
-    "functionCall",
-    "function_call",
-    "functionResponse",
-    "function_response",
-    "executableCode",
-    "executable_code",
-    "codeExecutionResult",
-    "code_execution_result",
-];
-
 /// Writes all turns.
-pub(super) fn write(
-    turns: &[Turn<'_>],
-    entries: &[RenderEntry],
-    part: ArrayPart,
-    notes: &mut RenderNotes,
-) -> ArrayWriter {
+pub(super) fn write(turns: &[Turn<'_>], part: ArrayPart, notes: &mut RenderNotes) -> ArrayWriter {
     let mut out: Vec<RoleMessage> = Vec::new();
     for turn in turns {
         let fragments = write_parts(turn, notes);
@@ -54,14 +32,17 @@ pub(super) fn write(
         if turn.role == Role::Assistant {
             push_fragments(&mut out, "model", fragments);
         } else if !fragments.is_empty() {
-            out.push(RoleMessage { role: turn.native.map_or("user", content_role), fragments });
+            out.push(RoleMessage { role: "user", fragments });
         }
-        let mut answers = Vec::new();
+        // Media follow in a content of their own: a content of responses has nothing else.
+        let (mut answers, mut media) = (Vec::new(), Vec::new());
         for answer in &turn.answers {
-            answers.push(JsonFragment::new(answer.entry, answer_json(answer, notes)));
+            let (json, parts) = answer_json(answer, notes);
+            answers.push(JsonFragment::stripped(Dialect::Gemini, answer.entry, json));
+            media.extend(parts.into_iter().map(|part| JsonFragment::new(answer.entry, part)));
         }
-        if let Some(first) = turn.answers.first() {
-            out.push(RoleMessage { role: answers_role(first, entries), fragments: answers });
+        for fragments in [answers, media].into_iter().filter(|list| !list.is_empty()) {
+            out.push(RoleMessage { role: "user", fragments });
         }
     }
     let pads_start = part == ArrayPart::Whole;
@@ -69,37 +50,12 @@ pub(super) fn write(
     role_alternation::write_messages(Dialect::Gemini, &out, "parts", notes)
 }
 
-/// Returns the role for a content that is not the model's. The role `function` stays, an absent
-/// role gives an empty text, and any other role becomes `user`.
-fn content_role(raw: &str) -> &'static str {
-    let content = JsonObject::new(raw, json::parse_object(raw).unwrap_or_default());
-    match &*content.get_text("role") {
-        "function" => "function",
-        "" => "",
-        _ => "user",
-    }
-}
-
-/// Returns the role for a content of responses: the role of the content in which the first response
-/// came. If the first response is of another dialect, the role is `user`.
-fn answers_role(first: &TurnAnswer<'_>, entries: &[RenderEntry]) -> &'static str {
-    match entries.get(first.entry) {
-        Some(
-            entry @ RenderEntry {
-                origin: EntryOrigin::Message { dialect: Dialect::Gemini, .. },
-                ..
-            },
-        ) if first.native.is_some() => content_role(entry.raw_text()),
-        _ => "user",
-    }
-}
-
 /// Writes the parts of one turn, without the responses to its calls.
 fn write_parts(turn: &Turn<'_>, notes: &mut RenderNotes) -> Vec<JsonFragment> {
     let mut fragments: Vec<JsonFragment> = Vec::new();
     for block in &turn.blocks {
         if let Some(json) = write_part(turn, block, notes) {
-            fragments.push(JsonFragment::new(turn.entry, json));
+            fragments.push(JsonFragment::stripped(Dialect::Gemini, turn.entry, json));
         }
     }
     if turn.role == Role::System && !fragments.is_empty() {
@@ -113,7 +69,7 @@ fn write_part(turn: &Turn<'_>, block: &TurnBlock<'_>, notes: &mut RenderNotes) -
     let is_model = turn.role == Role::Assistant;
     let is_function = matches!(block.body, BlockBody::Call(_) | BlockBody::Answer(_));
     let is_malformed = block.native.is_some_and(|native| {
-        parse_part(native).is_some_and(|part| provider_limits::has_several_kinds(&part))
+        parse_part(native).is_some_and(|part| provider_limits::count_part_kinds(&part) > 1)
             || (!is_function && has_function(native))
     });
     if is_malformed {
@@ -192,8 +148,8 @@ fn is_signed(native: &str) -> bool {
 /// of a known kind, and has other members than metadata.
 fn has_unknown_kind(native: &str) -> bool {
     parse_part(native).is_some_and(|part| {
-        let has_any = |keys: &[&str]| keys.iter().any(|key| part.get_value(key).is_some());
-        !has_any(&KNOWN_MEMBERS) && !provider_limits::has_only_metadata(native, &part)
+        provider_limits::count_part_kinds(&part) == 0
+            && !provider_limits::has_only_metadata(native, &part)
     })
 }
 
@@ -205,21 +161,30 @@ fn call_json(call: &TurnCall<'_>, native: Option<&str>) -> String {
     if let Some(native) = native.filter(|_| is_unchanged) {
         return native.into();
     }
-    let mut out = String::from("{\"functionCall\":{\"name\":");
-    json::write_string(&mut out, &name);
-    if call.given_id.is_some() {
-        push_field(&mut out, "id", &call.id);
-    }
-    out.push_str(",\"args\":");
-    out.push_str(&provider_limits::to_input_object(call.input));
-    out.push_str("}}");
-    out
+    let call_object = native.and_then(|native| {
+        let part = parse_part(native)?;
+        let key = ["functionCall", "function_call"]
+            .into_iter()
+            .find(|key| part.get_object(key).is_some())?;
+        Some((key, json::slice_span(native, part.get_value(key)?)))
+    });
+    // The other members stay, such as the signature of the model's thinking.
+    let (key, object) = call_object.unwrap_or(("functionCall", "{}"));
+    let id = call.given_id.is_some().then(|| file_content::quote(&call.id));
+    let changes = [
+        ("name", Some(&*file_content::quote(&name))),
+        ("id", id.as_deref()),
+        ("args", Some(&*provider_limits::to_input_object(call.input))),
+    ];
+    let object = file_content::write_members(object, &changes);
+    file_content::write_members(native.unwrap_or("{}"), &[(key, Some(&object))])
 }
 
-fn answer_json(answer: &TurnAnswer<'_>, notes: &mut RenderNotes) -> String {
+/// Writes a response. Also returns its media, as parts of a user's content.
+fn answer_json(answer: &TurnAnswer<'_>, notes: &mut RenderNotes) -> (String, Vec<String>) {
     let name = provider_limits::sanitize_tool_name(Dialect::Gemini, &answer.name);
     if let Some(native) = answer.native.filter(|native| is_valid_native(native, answer, &name)) {
-        return native.into();
+        return (native.into(), Vec::new());
     }
     let mut out = String::from("{\"functionResponse\":{\"name\":");
     json::write_string(&mut out, &name);
@@ -228,9 +193,10 @@ fn answer_json(answer: &TurnAnswer<'_>, notes: &mut RenderNotes) -> String {
     }
     out.push_str(",\"response\":");
     let output = ByteSpan::from_range(0, answer.output.len());
-    let (text, is_complete) = tool_output::join_text(answer.output);
+    let OutputText { text, media, is_complete } =
+        tool_output::write_text(answer.output, false, |file| file.to_gemini());
     let is_object = json::kind(answer.output, output) == JsonKind::Object;
-    if is_object && is_complete && !answer.is_error {
+    if is_object && is_complete && media.is_empty() && !answer.is_error {
         out.push_str(&json::compact_value(answer.output, output));
     } else {
         if !is_complete {
@@ -241,14 +207,14 @@ fn answer_json(answer: &TurnAnswer<'_>, notes: &mut RenderNotes) -> String {
         out.push('}');
     }
     out.push_str("}}");
-    out
+    (out, media)
 }
 
 /// Returns whether a native response has the name and id of its call, an object as its response,
 /// and no other kind of data.
 fn is_valid_native(native: &str, answer: &TurnAnswer<'_>, name: &str) -> bool {
     let response =
-        parse_part(native).filter(|part| !provider_limits::has_several_kinds(part)).and_then(
+        parse_part(native).filter(|part| provider_limits::count_part_kinds(part) <= 1).and_then(
             |part| message::get_object_either(&part, "functionResponse", "function_response"),
         );
     response.is_some_and(|response| {

@@ -7,7 +7,7 @@
 
 use alloc::vec::Vec;
 
-use super::normalize::{BlockBody, Turn, TurnBlock};
+use super::normalize::{BlockBody, Turn, TurnBlock, caller_id};
 use lcm_text::{
     base::json,
     message::{JsonObject, Role},
@@ -27,6 +27,7 @@ pub(super) fn collect_ids(turns: &[Turn<'_>], out: &mut Vec<(u64, usize)>) {
         for block in &turn.blocks {
             match &block.body {
                 BlockBody::Call(call) => {
+                    block.native.and_then(caller_id).iter().for_each(|id| add(id));
                     call.given_id.iter().for_each(|id| add(id));
                     if !call.id.is_empty() {
                         add(&call.id);
@@ -39,7 +40,7 @@ pub(super) fn collect_ids(turns: &[Turn<'_>], out: &mut Vec<(u64, usize)>) {
         }
         if let Some(raw) = turn.native.filter(|_| turn.is_item) {
             let item = JsonObject::new(raw, json::parse_object(raw).unwrap_or_default());
-            for key in ["id", "approval_request_id"] {
+            for key in ["id", "call_id", "approval_request_id"] {
                 item.get_string(key).iter().for_each(|id| add(&json::text(raw, *id)));
             }
         }

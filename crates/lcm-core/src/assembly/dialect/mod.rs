@@ -48,7 +48,7 @@ pub(super) fn render(dialect: Dialect, entries: &[RenderEntry], part: ArrayPart)
     let writer = match dialect {
         Dialect::Anthropic => anthropic::write(&turns, part, &mut notes),
         Dialect::OpenaiResponses => openai_responses::write(&turns, &mut notes),
-        Dialect::Gemini => gemini::write(&turns, entries, part, &mut notes),
+        Dialect::Gemini => gemini::write(&turns, part, &mut notes),
         // The dialect `lcm` needs no rendering: no caller passes it.
         Dialect::OpenaiChat | Dialect::Lcm => openai_chat::write(&turns, &mut notes),
     };

@@ -316,6 +316,15 @@ impl<'a> MessageScope<'a> {
     }
 }
 
+/// Returns the id of the call or program of the provider that made a call; `None`: the model itself
+/// made the call.
+pub(super) fn caller_id(call: &str) -> Option<String> {
+    let call = JsonObject::new(call, json::parse_object(call).unwrap_or_default());
+    let caller = call.get_object("caller")?;
+    let id = |key| Some(caller.get_text(key).into_owned()).filter(|id| !id.is_empty());
+    id("tool_id").or_else(|| id("caller_id"))
+}
+
 /// Returns whether the id of a call or result is a string or absent; true for other parts. A host
 /// may write a number, which no provider accepts.
 fn has_valid_id_type(raw: &str, part: &Part) -> bool {

@@ -10,44 +10,76 @@ use alloc::{borrow::Cow, format, string::String, vec::Vec};
 use super::{
     RenderNote, RenderNotes,
     array_writer::{ArrayWriter, JsonFragment},
-    file_content::{FileContent, dedup_members, push_field, write_members_without},
-    normalize::{BlockBody, Turn, TurnAnswer, TurnCall},
+    file_content::{self, FileContent, push_field, write_members},
+    normalize::{BlockBody, Turn, TurnAnswer, TurnBlock, TurnCall},
     tool_output,
 };
 use lcm_text::{
     base::json::{self, ByteSpan, JsonKind},
-    message::{JsonObject, Role, provider_limits},
+    message::{JsonObject, Role, provider_limits, provider_members::dedup_members},
     types::api::Dialect,
 };
-
-/// Members that a host adds to messages. `id` is first: in `openai-responses` it may also be the
-/// provider's.
-pub(super) const HOST_MEMBERS: [&str; 7] =
-    ["id", "timestamp", "event_key", "speaker", "session", "trust", "stop_reason"];
 
 /// Writes all turns.
 pub(super) fn write(turns: &[Turn<'_>], notes: &mut RenderNotes) -> ArrayWriter {
     let mut writer = ArrayWriter::new(Dialect::OpenaiChat);
+    // Fragments of a message that takes in the calls of the next turn.
+    let mut open: Vec<JsonFragment> = Vec::new();
     for turn in turns {
-        let message = match turn.native {
-            Some(raw) if is_valid_content(raw, turn.role) => write_native(raw, turn),
-            _ => build_message(turn, notes),
+        let calls = write_calls(turn);
+        // Pairing moved the results behind the last turn of the message.
+        let is_continued = turn.answers.is_empty() && !calls.is_empty();
+        let json = match (open.is_empty(), turn.native) {
+            (false, _) => Some([CALLS_START, &calls.join(","), LIST_END].concat()),
+            (_, Some(raw)) if is_valid_content(raw, turn.role) => write_native(raw, turn, &calls),
+            _ => build_message(turn, &calls, notes),
         };
-        match message {
-            Some(json) => {
-                writer.push_message("", &[JsonFragment::new(turn.entry, json)], "", notes)
+        if let Some(json) = json {
+            let mut fragment = JsonFragment::stripped(Dialect::OpenaiChat, turn.entry, json);
+            let close = if open.is_empty() && !is_continued { "" } else { LIST_END };
+            let start = if open.is_empty() { 0 } else { CALLS_START.len() };
+            fragment.cut(Dialect::OpenaiChat, start, close.len());
+            open.push(fragment);
+            if !is_continued {
+                writer.push_message("", &core::mem::take(&mut open), close, notes);
             }
-            None if turn.answers.is_empty() && !turn.is_emptied => {
-                notes.add_note(turn.entry, RenderNote::DroppedEmpty);
-            }
-            None => {}
+        } else if turn.answers.is_empty() && !turn.is_emptied {
+            notes.add_note(turn.entry, RenderNote::DroppedEmpty);
         }
+        // Media stand behind all results, because the provider requires these side by side.
+        let mut media = Vec::new();
         for answer in &turn.answers {
-            let json = answer_json(answer, notes);
-            writer.push_message("", &[JsonFragment::new(answer.entry, json)], "", notes);
+            let (json, parts) = answer_json(answer, notes);
+            let fragment = JsonFragment::stripped(Dialect::OpenaiChat, answer.entry, json);
+            writer.push_message("", &[fragment], "", notes);
+            media.extend(parts.into_iter().map(|part| {
+                let message = [MEDIA_START, &part, LIST_END].concat();
+                let mut fragment = JsonFragment::new(answer.entry, message);
+                fragment.cut(Dialect::OpenaiChat, MEDIA_START.len(), LIST_END.len());
+                fragment
+            }));
+        }
+        if !media.is_empty() {
+            writer.push_message(MEDIA_START, &media, LIST_END, notes);
         }
     }
     writer
+}
+
+/// Beginning of an object that has nothing but calls.
+const CALLS_START: &str = "{\"tool_calls\":[";
+/// Beginning of a message with the media of results.
+const MEDIA_START: &str = "{\"role\":\"user\",\"content\":[";
+/// End of a message whose list of calls or parts is the last member.
+const LIST_END: &str = "]}";
+
+/// Writes the calls of a turn.
+fn write_calls(turn: &Turn<'_>) -> Vec<String> {
+    let call = |block: &TurnBlock<'_>| match &block.body {
+        BlockBody::Call(call) => Some(call_json(call, block.native)),
+        _ => None,
+    };
+    turn.blocks.iter().filter_map(call).collect()
 }
 
 /// Returns whether the provider accepts the content of a message; true for absent content.
@@ -67,17 +99,9 @@ fn is_valid_content(raw: &str, role: Role) -> bool {
     }
 }
 
-/// Writes a message of this dialect; `None`: nothing is left to write.
-fn write_native(raw: &str, turn: &Turn<'_>) -> Option<String> {
+/// Writes a message of this dialect with these calls; `None`: nothing is left to write.
+fn write_native(raw: &str, turn: &Turn<'_>, calls: &[String]) -> Option<String> {
     let message = JsonObject::new(raw, json::parse_object(raw).unwrap_or_default());
-    let calls: Vec<String> = turn
-        .blocks
-        .iter()
-        .filter_map(|block| match &block.body {
-            BlockBody::Call(call) => Some(call_json(call, block.native)),
-            _ => None,
-        })
-        .collect();
     let has_content =
         message.get_string("content").is_some() || !message.get_list("content").is_empty();
     let has_refusal_or_audio =
@@ -88,12 +112,8 @@ fn write_native(raw: &str, turn: &Turn<'_>) -> Option<String> {
     }
     let mut out = String::new();
     for (key, member) in dedup_members(raw, &message) {
-        let is_nameless = key == "name" && member.kind != JsonKind::String;
-        if HOST_MEMBERS.contains(&&*key)
-            || is_nameless
-            || key == "tool_calls"
-            || key == "function_call"
-        {
+        let is_nameless = key == "name" && message.get_text("name").is_empty();
+        if is_nameless || key == "tool_calls" || key == "function_call" {
             continue;
         }
         out.push_str(if out.is_empty() { "{" } else { "," });
@@ -118,7 +138,7 @@ fn write_native(raw: &str, turn: &Turn<'_>) -> Option<String> {
             _ => out.push_str(json::slice_span(raw, member.value)),
         }
     }
-    push_calls(&mut out, &calls);
+    push_calls(&mut out, calls);
     out.push('}');
     Some(out)
 }
@@ -129,18 +149,16 @@ fn push_calls(out: &mut String, calls: &[String]) {
     }
 }
 
-/// Writes a message from the blocks of a turn; `None`: the turn has no content and no calls.
-fn build_message(turn: &Turn<'_>, notes: &mut RenderNotes) -> Option<String> {
+/// Writes a message from the blocks of a turn and its calls; `None`: the turn has no content and no calls.
+fn build_message(turn: &Turn<'_>, calls: &[String], notes: &mut RenderNotes) -> Option<String> {
     let mut content: Vec<ChatContent> = Vec::new();
-    let mut calls = Vec::new();
     let mut has_thoughts = false;
     for block in &turn.blocks {
         match &block.body {
             BlockBody::Text(text) if text.trim().is_empty() => {}
             BlockBody::Text(text) => content.push(ChatContent::Text(text.clone())),
             BlockBody::Thought => has_thoughts = true,
-            BlockBody::Call(call) => calls.push(call_json(call, None)),
-            BlockBody::Answer(_) => {}
+            BlockBody::Call(_) | BlockBody::Answer(_) => {}
             BlockBody::File(file) => content.push(file_content(turn, file, notes)),
             BlockBody::ServerTool { .. } => {
                 content.push(omission_content(turn.entry, "block", notes))
@@ -175,7 +193,7 @@ fn build_message(turn: &Turn<'_>, notes: &mut RenderNotes) -> Option<String> {
     };
     let mut out = format!("{{\"role\":\"{role}\",\"content\":");
     push_content(&mut out, &content);
-    push_calls(&mut out, &calls);
+    push_calls(&mut out, calls);
     out.push('}');
     Some(out)
 }
@@ -238,30 +256,37 @@ fn call_json(call: &TurnCall<'_>, native: Option<&str>) -> String {
     if let Some(native) = native.filter(|_| is_unchanged && is_string).filter(is_typed) {
         return native.into();
     }
-    let mut out = String::from("{\"id\":");
-    json::write_string(&mut out, &call.id);
-    out.push_str(",\"type\":\"function\",\"function\":{\"name\":");
-    json::write_string(&mut out, &name);
-    push_field(&mut out, "arguments", &provider_limits::to_input_object(call.input));
-    out.push_str("}}");
-    out
+    let mut function = String::from("{\"name\":");
+    json::write_string(&mut function, &name);
+    push_field(&mut function, "arguments", &provider_limits::to_input_object(call.input));
+    function.push('}');
+    // Other members stay, such as a signature of the model's thinking.
+    let changes = [
+        ("id", Some(&*file_content::quote(&call.id))),
+        ("type", Some("\"function\"")),
+        ("function", Some(&*function)),
+        ("custom", None),
+    ];
+    write_members(native.unwrap_or("{}"), &changes)
 }
 
-fn answer_json(answer: &TurnAnswer<'_>, notes: &mut RenderNotes) -> String {
+/// Writes a result. Also returns its media, as parts of a user's message.
+fn answer_json(answer: &TurnAnswer<'_>, notes: &mut RenderNotes) -> (String, Vec<String>) {
     if let Some(raw) = answer.native
         && let Some(json) = write_native_answer(raw, answer)
     {
-        return json;
+        return (json, Vec::new());
     }
-    let (text, is_complete) = tool_output::text_with_error_mark(answer.output, answer.is_error);
-    if !is_complete {
+    let output =
+        tool_output::write_text(answer.output, answer.is_error, |file| file.to_openai_chat());
+    if !output.is_complete {
         notes.add_note(answer.entry, RenderNote::BlockLeftOut);
     }
     let mut out = String::from("{\"role\":\"tool\"");
     push_field(&mut out, "tool_call_id", &answer.id);
-    push_field(&mut out, "content", &text);
+    push_field(&mut out, "content", &output.text);
     out.push('}');
-    out
+    (out, output.media)
 }
 
 /// Writes a result of this dialect without the members that a host added. `None`: the call of the
@@ -276,7 +301,6 @@ fn write_native_answer(raw: &str, answer: &TurnAnswer<'_>) -> Option<String> {
         return None;
     }
     let is_named = provider_limits::is_valid_speaker_name(&message.get_text("name"));
-    let mut left_out = HOST_MEMBERS.to_vec();
-    left_out.extend((!is_named).then_some("name"));
-    Some(write_members_without(raw, &message, &left_out))
+    let changes: &[_] = if is_named { &[] } else { &[("name", None)] };
+    Some(write_members(raw, changes))
 }

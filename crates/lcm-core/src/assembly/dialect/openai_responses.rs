@@ -11,9 +11,9 @@ use alloc::{borrow::Cow, collections::BTreeMap, format, string::String, vec::Vec
 use super::{
     RenderNote, RenderNotes,
     array_writer::{ArrayWriter, JsonFragment},
-    file_content::{self, push_field, write_members_without},
-    normalize::{BlockBody, Turn, TurnAnswer, TurnBlock, TurnCall},
-    openai_chat::HOST_MEMBERS,
+    file_content::{self, push_field, write_members},
+    normalize::{BlockBody, Turn, TurnAnswer, TurnBlock, TurnCall, caller_id},
+    pair_tool_calls::ORPHAN_PREFIX,
     tool_output::{self, ToolOutputPiece},
 };
 use lcm_text::{
@@ -24,14 +24,13 @@ use lcm_text::{
 
 /// Number of types at the start of [`HOST_CALLS`] whose result may be a text.
 const TEXT_ANSWER_CALLS: usize = 2;
-/// Types of items that are written without their id where the reasoning before was omitted.
-const OPTIONAL_ID_ITEMS: [&str; 2] = ["function_call", "custom_tool_call"];
 
 /// Writes all turns.
 pub(super) fn write(turns: &[Turn<'_>], notes: &mut RenderNotes) -> ArrayWriter {
     let mut converter = ItemConverter {
         call_kinds: choose_call_kinds(turns),
         followed_turns: find_followed_turns(turns),
+        programs: find_programs(turns),
         seen: SeenItems::default(),
         items: Vec::new(),
         notes,
@@ -48,16 +47,29 @@ pub(super) fn write(turns: &[Turn<'_>], notes: &mut RenderNotes) -> ArrayWriter 
             converter.notes.add_note(turn.entry, RenderNote::DroppedEmpty);
         }
         for item in items {
-            let fragment = [JsonFragment::new(turn.entry, item)];
+            let fragment = [JsonFragment::stripped(Dialect::OpenaiResponses, turn.entry, item)];
             writer.push_message("", &fragment, "", converter.notes);
         }
         for answer in &turn.answers {
             let item = converter.answer_json(answer);
-            let fragment = [JsonFragment::new(answer.entry, item)];
+            let fragment = [JsonFragment::stripped(Dialect::OpenaiResponses, answer.entry, item)];
             writer.push_message("", &fragment, "", converter.notes);
         }
     }
     writer
+}
+
+/// Returns the call ids of the programs that are written: those with an output, and those whose
+/// calls are in the context, because the program may wait for their results.
+fn find_programs(turns: &[Turn<'_>]) -> Vec<String> {
+    let items = || turns.iter().filter_map(|turn| turn.native);
+    let of_kind = |kind: &'static str| {
+        let items = items().filter(move |raw| message::item_kind(raw) == kind);
+        items.map(|raw| parse_item(raw).get_text("call_id").into_owned())
+    };
+    let needed: Vec<String> =
+        of_kind("program_output").chain(items().filter_map(caller_id)).collect();
+    of_kind("program").filter(|id| needed.contains(id)).collect()
 }
 
 /// Returns whether a turn is a response to a request for approval.
@@ -172,6 +184,8 @@ struct ItemConverter<'n> {
     call_kinds: BTreeMap<String, usize>,
     /// For each turn, whether an item of the model follows, reasoning skipped.
     followed_turns: Vec<bool>,
+    /// Call ids of the programs that are written.
+    programs: Vec<String>,
     seen: SeenItems,
     /// Items of the current turn.
     items: Vec<String>,
@@ -218,6 +232,15 @@ impl ItemConverter<'_> {
             {
                 return self.notes.add_note(turn.entry, RenderNote::BlockLeftOut);
             }
+            "program" if !self.has_program(&item) => {
+                return self.notes.add_note(turn.entry, RenderNote::BlockLeftOut);
+            }
+            "program_output" if !self.has_program(&item) => {
+                self.notes.add_note(turn.entry, RenderNote::OrphanResult);
+                let text = format!("{ORPHAN_PREFIX}{}", item.get_text("result"));
+                let text = ItemContent::Text(Cow::Owned(text));
+                return self.items.push(message_json("assistant", &[text]));
+            }
             kind if HOST_CALLS.contains(&kind) => {
                 let Some(call) = turn.blocks.iter().find_map(as_call) else { return };
                 if !self.call_kinds.contains_key(&call.id) {
@@ -237,8 +260,8 @@ impl ItemConverter<'_> {
             }
         }
         // An item id refers to the reasoning before the item, which the provider then requires.
-        let is_alone = self.seen.lost_reasoning && OPTIONAL_ID_ITEMS.contains(&kind);
-        self.items.push(strip_host_members(raw, &item, is_repeated || is_alone));
+        let is_alone = self.seen.lost_reasoning && kind.ends_with("_call");
+        self.items.push(self.write_item(raw, &item, is_repeated || is_alone));
     }
 
     /// Adds the items of a turn of another dialect, or of an item that cannot be written unchanged.
@@ -299,6 +322,23 @@ impl ItemConverter<'_> {
         }
     }
 
+    /// Returns whether the program with the call id of an item is written.
+    fn has_program(&self, item: &JsonObject<'_>) -> bool {
+        self.programs.iter().any(|id| *id == item.get_text("call_id"))
+    }
+
+    /// Writes an item without a caller that is not written. The id is also left out if `drops_id`,
+    /// or if the provider would refuse it.
+    fn write_item(&self, raw: &str, item: &JsonObject<'_>, drops_id: bool) -> String {
+        let keeps_id = !drops_id
+            && provider_limits::is_valid_item_id(message::item_kind(raw), &item.get_text("id"));
+        let has_caller = caller_id(raw).is_none_or(|id| self.programs.contains(&id));
+        let mut changes = Vec::new();
+        changes.extend((!keeps_id).then_some(("id", None)));
+        changes.extend((!has_caller).then_some(("caller", None)));
+        write_members(raw, &changes)
+    }
+
     /// Returns the index in [`HOST_CALLS`] of the type that a call is written with.
     fn call_kind(&self, id: &str) -> usize {
         self.call_kinds.get(id).copied().unwrap_or_default()
@@ -312,19 +352,18 @@ impl ItemConverter<'_> {
             && (kind >= TEXT_ANSWER_CALLS
                 || item.get_field("output").is_some() && is_valid_output(answer.output))
         {
-            return strip_host_members(answer.native.unwrap_or_default(), &item, false);
+            return self.write_item(answer.native.unwrap_or_default(), &item, false);
         }
         let mut out = format!("{{\"type\":\"{call}_output\"");
         push_field(&mut out, "call_id", &answer.id);
         let pieces = tool_output::split_output(answer.output);
         if answer.is_error || !pieces.iter().any(|piece| matches!(piece, ToolOutputPiece::Media(_)))
         {
-            let (text, is_complete) =
-                tool_output::text_with_error_mark(answer.output, answer.is_error);
-            if !is_complete {
+            let output = tool_output::write_text(answer.output, answer.is_error, |_| None);
+            if !output.is_complete {
                 self.notes.add_note(answer.entry, RenderNote::BlockLeftOut);
             }
-            push_field(&mut out, "output", &text);
+            push_field(&mut out, "output", &output.text);
         } else {
             out.push_str(",\"output\":");
             let parts: Vec<ItemContent<'_>> = pieces
@@ -350,14 +389,6 @@ fn call_json(call: &TurnCall<'_>) -> String {
 
 fn parse_item(json: &str) -> JsonObject<'_> {
     JsonObject::new(json, json::parse_object(json).unwrap_or_default())
-}
-
-/// Writes an item without the members that a host added. The id is also left out if `drops_id`, or
-/// if the provider would refuse it.
-fn strip_host_members(raw: &str, item: &JsonObject<'_>, drops_id: bool) -> String {
-    let keeps_id = !drops_id
-        && provider_limits::is_valid_item_id(message::item_kind(raw), &item.get_text("id"));
-    write_members_without(raw, item, HOST_MEMBERS.get(usize::from(keeps_id)..).unwrap_or_default())
 }
 
 /// Returns whether the provider accepts a function output: a text, or a list of valid input parts.
@@ -400,6 +431,9 @@ fn media_content<'a>(
     match piece {
         ToolOutputPiece::Text(text) => ItemContent::Text(text),
         ToolOutputPiece::Media(media) => {
+            if let Some(text) = tool_output::search_result_text(media) {
+                return ItemContent::Text(Cow::Owned(text));
+            }
             let json = file_content::read_media(media).and_then(|file| file.to_openai_responses());
             json.map_or_else(|| omission_content(entry, "media", notes), ItemContent::Part)
         }

@@ -2,7 +2,8 @@
 //!
 //! In: turns with calls and results anywhere. Out: turns whose calls have ids that the dialect
 //! accepts, with the results in [`Turn::answers`] and none among the blocks. A result is searched
-//! first behind its call, then before. A call without a result gets a placeholder, and a result
+//! first behind its call, then before. Where ids are missing or equal, calls and results of one run
+//! of the model are paired by their order. A call without a result gets a placeholder, and a result
 //! without a call becomes text.
 
 use alloc::{borrow::Cow, collections::BTreeMap, format, string::String, vec::Vec};
@@ -22,9 +23,9 @@ use lcm_text::{
 /// suffix, the new id has at most 40 characters, the limit of the strictest provider.
 const ID_STEM_CHARACTERS: usize = 16;
 
-/// Prefix of the text of a result whose call is not in the context, for example because a summary
-/// covers the call.
-const ORPHAN_PREFIX: &str = "[a tool returned this; its call is not shown]\n";
+/// Prefix of the text of a result that is not shown behind a call, for example because a summary
+/// covers the call. Without it the model would read the output as its own words.
+pub(super) const ORPHAN_PREFIX: &str = "[a tool returned this; its call is not shown]\n";
 
 /// A call or a result in the turns.
 struct ToolEvent {
@@ -32,6 +33,10 @@ struct ToolEvent {
     turn: usize,
     /// Index of the block in the turn.
     block: usize,
+    /// Place of the event in the list of all events.
+    place: usize,
+    /// Number of the run of the turn, as in [`number_runs`].
+    run: usize,
     /// Id of the call; `None`: absent, and not assigned.
     id: Option<String>,
     name: String,
@@ -58,7 +63,8 @@ pub(super) fn pair_calls(
     turns: &mut Vec<Turn<'_>>,
     notes: &mut RenderNotes,
 ) -> Vec<(usize, usize)> {
-    let mut events = collect_events(turns);
+    let runs = number_runs(turns);
+    let mut events = collect_events(turns, &runs);
     assign_ids(turns, &mut events);
     let mut ids: BTreeMap<String, usize> = BTreeMap::new();
     // For each id, its events in order, and whether any is a call.
@@ -113,28 +119,66 @@ pub(super) fn pair_calls(
             turn.native = None;
         }
     }
-    // Chat Completions requires the results directly behind the message with their calls.
-    if dialect != Dialect::OpenaiChat {
-        move_answers_behind(dialect, turns);
-    }
+    move_answers_behind(dialect, turns);
     pairs
 }
 
-/// Moves the results of consecutive items of one response behind the last of these items.
+/// Returns for each turn the number of its run: turns of the model without a turn of others between
+/// them are one run.
+fn number_runs(turns: &[Turn<'_>]) -> Vec<usize> {
+    let (mut run, mut is_open) = (0, false);
+    let number = |turn: &Turn<'_>| {
+        let is_model = turn.role == Role::Assistant;
+        run += usize::from(!(is_model && is_open));
+        is_open = is_model;
+        run
+    };
+    turns.iter().map(number).collect()
+}
+
+/// Returns for each turn whether the next turn belongs to the same message of the model, so that
+/// the results of both follow the next turn.
+///
+/// In `openai-responses`, consecutive items of one response belong together. In the other dialects,
+/// turns up to the last call do, if no result came between them. A message of `openai-chat` takes
+/// in only turns that have nothing but calls.
+fn find_continued(dialect: Dialect, turns: &[Turn<'_>]) -> Vec<bool> {
+    let is_call = |block: &TurnBlock<'_>| matches!(block.body, BlockBody::Call(_));
+    let mut out = Vec::new();
+    let mut after: Option<&Turn<'_>> = None;
+    // Whether a call stands in the following turn, or in turns that continue it.
+    let mut leads_to_call = false;
+    for turn in turns.iter().rev() {
+        let is_model = turn.role == Role::Assistant && !turn.blocks.is_empty();
+        let has_call = turn.blocks.iter().any(is_call);
+        let is_continued = is_model
+            && after.is_some_and(|next| {
+                let came_later =
+                    |answer: &TurnAnswer<'_>| answer.entry > next.entry || !answer.is_real();
+                let is_bare = |block: &TurnBlock<'_>| match &block.body {
+                    BlockBody::Text(text) => text.trim().is_empty(),
+                    _ => is_call(block),
+                };
+                match dialect {
+                    Dialect::OpenaiResponses if turn.is_item && next.is_item => true,
+                    _ if !(leads_to_call && turn.answers.iter().all(came_later)) => false,
+                    Dialect::OpenaiChat => has_call && next.blocks.iter().all(is_bare),
+                    _ => true,
+                }
+            });
+        out.push(is_continued);
+        leads_to_call = is_model && (has_call || is_continued);
+        after = Some(turn).filter(|_| is_model);
+    }
+    out.reverse();
+    out
+}
+
+/// Moves the results of turns that belong to one message behind the last of these turns.
 fn move_answers_behind(dialect: Dialect, turns: &mut [Turn<'_>]) {
     let mut moved: Vec<TurnAnswer<'_>> = Vec::new();
-    let mut follows = turns
-        .iter()
-        .skip(1)
-        .map(|turn| turn.is_item && turn.role == Role::Assistant && !turn.blocks.is_empty());
-    let follows: Vec<bool> = turns
-        .iter()
-        .map(|turn| {
-            let next = follows.next().unwrap_or(false);
-            next && turn.is_item && turn.role == Role::Assistant && !turn.blocks.is_empty()
-        })
-        .collect();
-    for (turn, is_continued) in turns.iter_mut().zip(follows) {
+    let continued = find_continued(dialect, turns);
+    for (turn, is_continued) in turns.iter_mut().zip(continued) {
         if is_continued {
             moved.append(&mut turn.answers);
         } else if !moved.is_empty() {
@@ -148,14 +192,17 @@ fn move_answers_behind(dialect: Dialect, turns: &mut [Turn<'_>]) {
     }
 }
 
-/// Collects the calls and results of all turns, in order.
-fn collect_events(turns: &[Turn<'_>]) -> Vec<ToolEvent> {
+/// Collects the calls and results of all turns, in order; `runs` has the run of each turn.
+fn collect_events(turns: &[Turn<'_>], runs: &[usize]) -> Vec<ToolEvent> {
     let mut out = Vec::new();
-    for (turn, Turn { role, blocks, .. }) in turns.iter().enumerate() {
+    for ((turn, Turn { role, blocks, .. }), run) in turns.iter().enumerate().zip(runs) {
         for (block, TurnBlock { body, .. }) in blocks.iter().enumerate() {
+            let place = out.len();
             let event = |id: &Option<Cow<'_, str>>, name: &str, is_call, is_real| ToolEvent {
                 turn,
                 block,
+                place,
+                run: *run,
                 id: id.as_deref().map(String::from),
                 name: String::from(name),
                 is_call,
@@ -178,23 +225,23 @@ fn collect_events(turns: &[Turn<'_>]) -> Vec<ToolEvent> {
 
 /// Assigns ids to calls without an id, and to results without an id the id of their call.
 ///
-/// The call of such a result is in the newest turn with calls before the result: the first call
+/// The call of such a result is in the newest run with calls before the result: the first call
 /// there that no other result answers. If the result has a name, the call must have the same name.
 fn assign_ids(turns: &[Turn<'_>], events: &mut [ToolEvent]) {
     let mut answered: BTreeMap<String, usize> = BTreeMap::new();
     for id in events.iter().filter(|event| !event.is_call).filter_map(|event| event.id.as_ref()) {
         answered.insert(id.clone(), 0);
     }
-    // Id and name of the unanswered calls of the last turn with calls.
+    // Id and name of the unanswered calls of the last run with calls.
     let mut open: Vec<(String, String)> = Vec::new();
-    let mut open_turn = usize::MAX;
+    let mut open_run = usize::MAX;
     for event in events.iter_mut() {
         if event.is_call {
             let seq = turns.get(event.turn).map_or(0, |turn| turn.seq);
             let number = event.block;
             let id = event.id.get_or_insert_with(|| format!("call_{seq}_{number}"));
-            if open_turn != event.turn {
-                open_turn = event.turn;
+            if open_run != event.run {
+                open_run = event.run;
                 open.clear();
             }
             open.push((id.clone(), event.name.clone()));
@@ -224,7 +271,10 @@ pub(super) fn number_id(ids: &mut BTreeMap<String, usize>, id: &str) -> usize {
 /// Selects the calls to keep among the events of one id, each with the event that answers it
 /// (`None`: no result).
 ///
-/// - An id that looks unique is unique: a second call repeats the first and is removed.
+/// - Calls of one message are answered in their order, also if they have one id. A short id may also
+///   stand in several messages of one run: if the run has as many results, these come in the order
+///   of the calls.
+/// - Otherwise an id that looks unique is unique: a second call repeats the first and is removed.
 /// - A short id may return in later turns. There a second call with other arguments is another
 ///   call. A result then belongs to the nearest call before the result, because the first call may
 ///   have been interrupted.
@@ -234,57 +284,94 @@ fn select_calls(
     events: &[ToolEvent],
     turns: &[Turn<'_>],
 ) -> Vec<(usize, Option<usize>)> {
-    let first = group.first().and_then(|at| events.get(*at));
-    let id = first.and_then(|event| event.id.as_deref()).unwrap_or_default();
-    let is_reusable = !is_unique_call_id(id);
+    let group: Vec<&ToolEvent> = group.iter().filter_map(|at| events.get(*at)).collect();
+    let is_reusable = !is_unique_call_id(first_id(&group));
     let mut kept = Vec::new();
-    let event = |at: usize| events.get(at);
-    let is_real = |at: usize| event(at).is_some_and(|event| event.is_real);
-    let improve = |slot: &mut Option<usize>, at: usize| {
-        if slot.is_none_or(|known| !is_real(known) && is_real(at)) {
-            *slot = Some(at);
-        }
-    };
-    let (mut current, mut answer, mut early) = (None, None, None);
-    for (position, &at) in group.iter().enumerate() {
-        let is_call = event(at).is_some_and(|event| event.is_call);
-        match (is_call, current) {
-            (true, None) => current = Some(at),
-            (true, Some(call)) => {
-                let follows = group
-                    .iter()
-                    .skip(position + 1)
-                    .take_while(|&&next| event(next).is_some_and(|event| !event.is_call))
-                    .any(|&next| is_real(next));
-                let is_answered = answer.is_some_and(is_real);
-                if is_reusable
-                    && ((is_answered && follows) || !is_same_call(turns, events, call, at))
-                {
-                    kept.push((call, answer.or_else(|| early.take())));
-                    (current, answer) = (Some(at), None);
-                }
+    // The calls that wait for results or have just got them, and a result before all calls.
+    let (mut open, mut early): (Vec<OpenCall<'_>>, Option<&ToolEvent>) = (Vec::new(), None);
+    for (position, event) in group.iter().enumerate() {
+        let rest = group.get(position + 1..).unwrap_or_default();
+        let Some(last) = open.last() else {
+            match event.is_call {
+                true => open.push((event, None)),
+                false => improve(&mut early, event),
             }
-            (false, Some(_)) => improve(&mut answer, at),
-            (false, None) => improve(&mut early, at),
+            continue;
+        };
+        if !event.is_call {
+            let waits = open.iter_mut().position(|(_, answer)| answer.is_none());
+            if let Some((_, answer)) = open.get_mut(waits.unwrap_or(0)) {
+                improve(answer, event);
+            }
+        } else if last.0.turn == event.turn
+            || (is_reusable && last.0.run == event.run && is_answered_in_order(&group, event.run))
+        {
+            open.push((event, None));
+        } else {
+            let mut next = rest.iter().take_while(|event| !event.is_call);
+            let follows = next.any(|event| event.is_real);
+            let is_answered =
+                open.iter().all(|(_, answer)| answer.is_some_and(|answer| answer.is_real));
+            let is_repeated = open.iter().any(|(call, _)| is_same_call(turns, call, event));
+            if is_reusable && ((is_answered && follows) || !is_repeated) {
+                keep_calls(turns, &mut open, early.take(), &mut kept);
+                open.push((event, None));
+            }
         }
     }
-    if let Some(call) = current {
-        if let Some(early) = early {
-            improve(&mut answer, early);
-        }
-        kept.push((call, answer));
+    keep_calls(turns, &mut open, early, &mut kept);
+    let at = |event: &ToolEvent| event.place;
+    kept.into_iter().map(|(call, answer)| (at(call), answer.map(at))).collect()
+}
+
+/// A call with the result that answers it; `None`: no result yet.
+type OpenCall<'e> = (&'e ToolEvent, Option<&'e ToolEvent>);
+
+/// Returns the id of a group of events.
+fn first_id<'e>(group: &[&'e ToolEvent]) -> &'e str {
+    group.first().and_then(|event| event.id.as_deref()).unwrap_or_default()
+}
+
+/// Takes a result if none is known, or if the known one is a placeholder and this one is not.
+fn improve<'e>(known: &mut Option<&'e ToolEvent>, event: &'e ToolEvent) {
+    if known.is_none_or(|known| !known.is_real && event.is_real) {
+        *known = Some(event);
     }
-    kept
+}
+
+/// Returns whether the calls of a run in a group are followed by as many results.
+fn is_answered_in_order(group: &[&ToolEvent], run: usize) -> bool {
+    let is_call_of_run = |event: &&&ToolEvent| event.is_call && event.run == run;
+    let calls = group.iter().filter(is_call_of_run).count();
+    let behind = group.iter().rposition(|event| is_call_of_run(&event)).map_or(0, |at| at + 1);
+    group.iter().skip(behind).take_while(|event| !event.is_call).count() >= calls
+}
+
+/// Moves calls with their results from `open` to `kept`. An `early` result answers the first call
+/// if that has no other. A call without a result that repeats an earlier call is removed.
+fn keep_calls<'e>(
+    turns: &[Turn<'_>],
+    open: &mut Vec<OpenCall<'e>>,
+    early: Option<&'e ToolEvent>,
+    kept: &mut Vec<OpenCall<'e>>,
+) {
+    if let (Some((_, answer)), Some(early)) = (open.first_mut(), early) {
+        improve(answer, early);
+    }
+    let calls = core::mem::take(open);
+    for (at, (call, answer)) in calls.iter().enumerate() {
+        let mut before = calls.iter().take(at);
+        if answer.is_some() || !before.any(|(other, _)| is_same_call(turns, other, call)) {
+            kept.push((call, *answer));
+        }
+    }
 }
 
 /// Returns whether two calls have the same name and arguments.
-fn is_same_call(turns: &[Turn<'_>], events: &[ToolEvent], one: usize, other: usize) -> bool {
-    let content = |at: usize| {
-        let event = events.get(at)?;
-        match &turns.get(event.turn)?.blocks.get(event.block)?.body {
-            BlockBody::Call(call) => Some((&*call.name, call.input)),
-            _ => None,
-        }
+fn is_same_call(turns: &[Turn<'_>], one: &ToolEvent, other: &ToolEvent) -> bool {
+    let content = |event: &ToolEvent| match &turns.get(event.turn)?.blocks.get(event.block)?.body {
+        BlockBody::Call(call) => Some((&*call.name, call.input)),
+        _ => None,
     };
     content(one) == content(other)
 }
@@ -401,9 +488,6 @@ fn replace_with_text(
         return;
     };
     notes.add_note(found.entry, note);
-    let (mut text, _) = tool_output::join_text(found.output);
-    if note == RenderNote::OrphanResult {
-        text = format!("{ORPHAN_PREFIX}{text}");
-    }
+    let text = format!("{ORPHAN_PREFIX}{}", tool_output::join_text(found.output).0);
     *block = TurnBlock { body: BlockBody::Text(Cow::Owned(text)), native: None };
 }

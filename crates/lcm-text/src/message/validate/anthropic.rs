@@ -35,6 +35,8 @@ struct AnthropicState {
     /// Ids of calls that the provider answers, with 1 + the index of the message; 0 once the call
     /// is answered.
     server_calls: BTreeMap<String, usize>,
+    /// Ids of server calls whose code called a tool of the host: they may wait for its result.
+    callers: BTreeMap<String, usize>,
     /// Whether the array contains the text `cache_control` anywhere.
     has_cache_control: bool,
     /// Number of blocks with `cache_control` so far.
@@ -60,11 +62,12 @@ pub(super) fn check(raw: &str, messages: &[JsonValue], findings: &mut Findings) 
             );
         }
         findings.report_unless(
-            matches!(&*role, "user" | "assistant"),
+            matches!(&*role, "user" | "assistant" | "system"),
             format_args!("role `{role}` is unknown to the provider"),
         );
         if role != state.role {
             findings.message_index = at.saturating_sub(1);
+            check_server_calls(&mut state, findings);
             check_turn_end(&mut state, findings);
             findings.message_index = at;
             state.role = role;
@@ -76,21 +79,37 @@ pub(super) fn check(raw: &str, messages: &[JsonValue], findings: &mut Findings) 
         state.role != "assistant" || is_paused,
         format_args!("the last message is the assistant's"),
     );
+    if !is_paused {
+        if state.has_other_content {
+            state.callers = BTreeMap::new();
+        }
+        check_server_calls(&mut state, findings);
+    }
     check_turn_end(&mut state, findings);
-    let AnthropicState { open_calls, server_calls, cache_controls, called_at, .. } = state;
+    let AnthropicState { open_calls, cache_controls, called_at, .. } = state;
     findings.report_messages_unless(
         &[called_at],
         open_calls.is_empty(),
         format_args!("calls without a result: {}", open_calls.join(", ")),
     );
-    let open = server_calls.values().filter_map(|position| position.checked_sub(1));
-    let open: Vec<usize> = open.filter(|at| !is_paused || *at != findings.message_index).collect();
-    let wrong = format_args!("a server tool use without its result");
-    findings.report_messages_unless(&open, open.is_empty(), wrong);
     findings.report_unless(
         cache_controls <= provider_limits::CACHE_CONTROLS_MAX,
         format_args!("{cache_controls} blocks with `cache_control`"),
     );
+}
+
+/// Reports the server calls without a result, except those that wait for a result of the host. A
+/// result must be in the same turn as its call.
+fn check_server_calls(state: &mut AnthropicState, findings: &mut Findings) {
+    let AnthropicState { server_calls, callers, .. } = state;
+    let mut open = Vec::new();
+    for (id, position) in server_calls.iter_mut() {
+        if *position > 0 && !callers.contains_key(id) {
+            open.push(core::mem::take(position) - 1);
+        }
+    }
+    let wrong = format_args!("a server tool use without its result");
+    findings.report_messages_unless(&open, open.is_empty(), wrong);
 }
 
 /// Checks a whole turn at its end. Calls without a result are reported after a user's turn; after
@@ -151,6 +170,7 @@ fn check_content(
             findings.report_unless(is_first, format_args!("two results of one call"));
             check_result(raw, &block, findings);
         }
+        findings.report_stripped(Dialect::Anthropic, json::slice_span(raw, value.span));
         check_block(&kind, &block, state, findings);
         state.last_type = kind;
     }
@@ -198,6 +218,9 @@ fn check_block(
             let input =
                 block.get_field("input").is_some_and(|input| input.kind == JsonKind::Object);
             findings.report_unless(input, format_args!("an input that is no object"));
+            if let Some(caller) = block.get_object("caller") {
+                state.callers.insert(caller.get_text("tool_id").into_owned(), 0);
+            }
             state.open_calls.push((*id).into());
             (state.has_calls, state.called_at) = (true, findings.message_index);
         }

@@ -8,7 +8,8 @@ use core::fmt;
 
 use crate::{
     base::json::{self, JsonValue},
-    message::blocks::JsonObject,
+    message::{blocks::JsonObject, provider_members},
+    types::api::Dialect,
 };
 
 /// Most findings of one array.
@@ -29,6 +30,15 @@ impl Findings {
     /// Adds a finding about the current message unless `holds` is true or the list is full.
     pub(super) fn report_unless(&mut self, holds: bool, wrong: fmt::Arguments<'_>) {
         self.report_messages_unless(&[self.message_index], holds, wrong);
+    }
+
+    /// Adds a finding about the first member that an object of the current message, as JSON, must
+    /// not have.
+    pub(super) fn report_stripped(&mut self, dialect: Dialect, object: &str) {
+        if let Some((_, key)) = provider_members::strip_members(dialect, object) {
+            let wrong = format_args!("member `{key}` is unknown to the provider");
+            self.report_unless(false, wrong);
+        }
     }
 
     /// Adds a finding at the current message unless `holds` is true or the list is full; `messages`

@@ -47,7 +47,7 @@ pub(super) fn check(
         }
         let role = content.get_text("role");
         let is_model = role == "model";
-        let is_role = matches!(&*role, "user" | "model" | "function")
+        let is_role = matches!(&*role, "user" | "model")
             || json::find_member(&content.members, raw, "role").is_none();
         findings.report_unless(is_role, format_args!("role `{role}` is unknown to the provider"));
         let has_previous = at > 0 || before.is_some();
@@ -98,7 +98,8 @@ fn check_parts(
         } else {
             check_part(raw, &part, findings);
         }
-        let is_single = !provider_limits::has_several_kinds(&part);
+        findings.report_stripped(Dialect::Gemini, json::slice_span(raw, value.span));
+        let is_single = provider_limits::count_part_kinds(&part) <= 1;
         findings.report_unless(is_single, format_args!("a part with two kinds of data"));
     }
     (calls, results)

@@ -14,10 +14,6 @@ use crate::{
     types::api::Dialect,
 };
 
-/// Members that a host adds for the engine, and that the provider rejects.
-const HOST_MEMBERS: [&str; 7] =
-    ["id", "timestamp", "event_key", "speaker", "session", "stop_reason", "trust"];
-
 /// Checks an array of messages.
 pub(super) fn check(raw: &str, messages: &[JsonValue], findings: &mut Findings) {
     // Ids of calls that the next messages must answer.
@@ -26,13 +22,7 @@ pub(super) fn check(raw: &str, messages: &[JsonValue], findings: &mut Findings) 
     for (at, value) in messages.iter().enumerate() {
         findings.message_index = at;
         let Some((message, role)) = read_message(raw, *value, findings) else { continue };
-        for member in &message.members {
-            let key = json::text(raw, member.key);
-            findings.report_unless(
-                !HOST_MEMBERS.contains(&&*key),
-                format_args!("member `{key}` is unknown to the provider"),
-            );
-        }
+        findings.report_stripped(Dialect::OpenaiChat, json::slice_span(raw, value.span));
         if let Some(name) = json::find_member(&message.members, raw, "name") {
             let fits = name.kind == JsonKind::String
                 && provider_limits::is_valid_speaker_name(&message.get_text("name"));

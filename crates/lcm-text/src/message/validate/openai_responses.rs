@@ -15,9 +15,6 @@ use crate::{
     types::api::Dialect,
 };
 
-/// Members that a host adds for the engine, and that the provider rejects.
-const HOST_MEMBERS: [&str; 6] =
-    ["timestamp", "event_key", "speaker", "session", "stop_reason", "trust"];
 /// Roles that messages can have.
 const ROLES: [&str; 4] = ["user", "assistant", "system", "developer"];
 /// Value of an answered call in [`ResponsesState::calls`].
@@ -34,6 +31,8 @@ struct ResponsesState {
     ids: BTreeMap<String, usize>,
     /// Ids of the requests for approval so far.
     requests: BTreeMap<String, usize>,
+    /// Call ids of the programs so far.
+    programs: BTreeMap<String, usize>,
     /// Whether the previous item is reasoning.
     ends_with_reasoning: bool,
 }
@@ -46,13 +45,7 @@ pub(super) fn check(raw: &str, messages: &[JsonValue], findings: &mut Findings) 
         let item = JsonObject::from_value(raw, *value);
         findings.report_unless(item.is_some(), format_args!("not a JSON object"));
         let Some(item) = item else { continue };
-        for member in &item.members {
-            let key = json::text(raw, member.key);
-            findings.report_unless(
-                !HOST_MEMBERS.contains(&&*key),
-                format_args!("member `{key}` is unknown to the provider"),
-            );
-        }
+        findings.report_stripped(Dialect::OpenaiResponses, json::slice_span(raw, value.span));
         let kind = match &*item.get_text("type") {
             "" if item.get_value("role").is_none() && item.get_value("id").is_some() => {
                 "item_reference".into()
@@ -102,6 +95,11 @@ fn check_item(
     findings: &mut Findings,
 ) -> bool {
     let has = |key| !item.get_text(key).is_empty();
+    if let Some(caller) = item.get_object("caller") {
+        let id = caller.get_text("caller_id");
+        let is_known = id.is_empty() || state.programs.contains_key(&*id);
+        findings.report_unless(is_known, format_args!("`caller` is no program `{id}` before"));
+    }
     if let Some(call) = answered_call_type(kind) {
         let id = match item.get_text("call_id") {
             id if id.is_empty() => item.get_text("id"),
@@ -144,6 +142,14 @@ fn check_item(
         }
         "item_reference" => {
             findings.report_unless(has("id"), format_args!("a reference without `id`"))
+        }
+        "program" => {
+            state.programs.insert(item.get_text("call_id").into_owned(), 0);
+        }
+        "program_output" => {
+            let id = item.get_text("call_id");
+            let is_known = state.programs.contains_key(&*id);
+            findings.report_unless(is_known, format_args!("output of no program `{id}`"));
         }
         "mcp_approval_request" => {
             state.requests.insert(item.get_text("id").into_owned(), 0);

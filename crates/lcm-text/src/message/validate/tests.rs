@@ -32,7 +32,8 @@ fn anthropic_rules() {
     assert_eq!(findings(Dialect::Anthropic, &turn(CALL, RESULT)), "[]");
     refuses("[7]", "not a JSON object");
     refuses(r#"[{"role":"user","content":"q","id":1}]"#, "member `id`");
-    refuses(r#"[{"role":"system","content":"q"}]"#, "role `system`");
+    refuses(r#"[{"role":"tool","content":"q"}]"#, "role `tool`");
+    refuses(&turn(&TEXT.replace("}", ",\"index\":0}"), TEXT), "member `index`");
     refuses(r#"[{"role":"assistant","content":"q"}]"#, "the last message is the assistant's");
     refuses(&turn(&format!("{CALL},{TEXT}"), RESULT), "text behind a tool use");
     refuses(r#"[{"role":"user","content":" "}]"#, "blank content");
@@ -65,6 +66,18 @@ fn anthropic_rules() {
     assert_eq!(findings(Dialect::Anthropic, &turn(&format!("{served},{answer}"), TEXT)), "[]");
     refuses(&turn(served, TEXT), "without its result");
     refuses(&turn(answer, TEXT), "without its call");
+    let turns = |blocks: &[&str]| {
+        let roles = ["user", "assistant"].into_iter().cycle();
+        let message =
+            |(blocks, role): (&&str, &str)| format!(r#"{{"role":"{role}","content":[{blocks}]}}"#);
+        format!("[{}]", blocks.iter().zip(roles).map(message).collect::<Vec<_>>().join(","))
+    };
+    refuses(&turns(&[TEXT, served, TEXT, answer, TEXT]), "without its result");
+    let called = CALL.replace("{}", r#"{},"caller":{"type":"code_execution","tool_id":"s"}"#);
+    let waits = format!("{served},{called}");
+    assert_eq!(findings(Dialect::Anthropic, &turns(&[TEXT, &waits, RESULT])), "[]");
+    assert_eq!(findings(Dialect::Anthropic, &turns(&[TEXT, &waits, RESULT, answer, TEXT])), "[]");
+    refuses(&turns(&[TEXT, &waits, &format!("{RESULT},{TEXT}")]), "without its result");
     let marked = r#"{"type":"text","text":"t","cache_control":{}}"#;
     refuses(&turn(TEXT, &[marked; 5].join(",")), "5 blocks with `cache_control`");
 }
