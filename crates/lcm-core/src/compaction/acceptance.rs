@@ -112,12 +112,15 @@ pub(crate) struct CleanedAnswer {
     pub(crate) capped: bool,
 }
 
-/// Strips the reasoning from an answer. Frames the lines of a model's answer, so that no line is
+/// Strips the reasoning from an answer, and what a model wrote around its answer. Frames the lines of a model's answer, so that no line is
 /// read as a header or note of the engine. The lines of the offline summariser are not framed,
 /// because the engine itself wrote their headers.
 fn read_answer(completion: &Completion) -> String {
     let text = transcript::strip_reasoning(&completion.text);
-    if completion.model == OFFLINE_MODEL { text } else { transcript::frame_answer(&text) }
+    match &*completion.model {
+        OFFLINE_MODEL => text,
+        _ => transcript::frame_answer(transcript::unwrap_answer(&text)),
+    }
 }
 
 /// Strips the reasoning from an answer, frames a model's lines, and cuts the text to the cap of the
@@ -180,7 +183,8 @@ pub(crate) fn find_answer_fault(
     let stripped = transcript::strip_reasoning(&completion.text);
     let (instruction, material) = prompts::split_instruction(&request.prompt);
     let instructions = [request.system.as_str(), instruction];
-    if blank_answer::says_nothing(&stripped, &instructions, material) {
+    let answer = transcript::unwrap_answer(&stripped);
+    if blank_answer::says_nothing(answer, &instructions, material) {
         return Some("blank");
     }
     let is_cut = completion.finish == Finish::Length && request.level == Level::Normal;

@@ -158,7 +158,7 @@ fn starts_with_words(plain: &str, words: &str) -> bool {
 }
 
 /// Returns whether a word is a stock word, or a single letter or digit.
-fn is_stock_word(word: &str) -> bool {
+pub(super) fn is_stock_word(word: &str) -> bool {
     word.chars().count() == 1 || STOCK_WORDS.contains(&word)
 }
 
@@ -208,7 +208,7 @@ fn repeats_sentences(answer: &str) -> bool {
 }
 
 /// Splits a text into words: letters, digits and apostrophes, in lower case.
-fn split_words(text: &str) -> Vec<String> {
+pub(super) fn split_words(text: &str) -> Vec<String> {
     let is_word = |c: char| c.is_alphanumeric() || c == '\'';
     let normal = text.replace('\u{2019}', "'").to_lowercase();
     normal.split(|c| !is_word(c)).filter(|word| !word.is_empty()).map(String::from).collect()
