@@ -137,7 +137,8 @@ pub(crate) fn clean_answer(task: &SummaryTask, completion: &Completion) -> Clean
 
 /// Decides whether an answer becomes a summary, leads to another request, or to a fallback.
 ///
-/// A cut-off answer is rejected at the normal level only. At a later level its beginning is judged
+/// A blank that ended at its token limit is asked for again, with more room. A cut-off answer is
+/// rejected at the normal level only. At a later level its beginning is judged
 /// like a complete answer.
 pub(crate) fn judge_completion(
     task: &SummaryTask,
@@ -154,7 +155,12 @@ pub(crate) fn judge_completion(
     if stripped.trim().is_empty()
         || (is_model && blank_answer::says_nothing(&stripped, &instructions, &gathered.text))
     {
-        return CompletionVerdict::new_fallback(RejectionRule::Blank);
+        let rule = RejectionRule::Blank;
+        // A model that reasons may reach the limit before its answer begins.
+        return match completion.finish {
+            Finish::Length => retry_or_fall_back(task, rule, task.level, String::new()),
+            _ => CompletionVerdict::new_fallback(rule),
+        };
     }
     let too_large = u64::from(tokens::estimate(&stripped)) >= gathered.tokens;
     match task.level {
