@@ -112,9 +112,9 @@ pub(crate) struct CleanedAnswer {
     pub(crate) capped: bool,
 }
 
-/// Strips the reasoning from an answer, and what a model wrote around its answer. Frames the lines of a model's answer, so that no line is
-/// read as a header or note of the engine. The lines of the offline summariser are not framed,
-/// because the engine itself wrote their headers.
+/// Strips the reasoning from an answer, and what a model wrote around its answer. Frames the lines
+/// of a model's answer, so that no line is read as a header or note of the engine. The lines of the
+/// offline summariser are not framed, because the engine itself wrote their headers.
 fn read_answer(completion: &Completion) -> String {
     let text = transcript::strip_reasoning(&completion.text);
     match &*completion.model {

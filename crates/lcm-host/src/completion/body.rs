@@ -1,7 +1,7 @@
 //! Reads bodies of HTTP answers as JSON, also in forms that a strict reader refuses.
 //!
 //! In: the bytes of a body. Out: its JSON. The forms, from public reports about gateways and
-//! compatible servers (November 2026): an escape of half a surrogate pair, bytes that are no UTF-8,
+//! compatible servers: an escape of half a surrogate pair, bytes that are no UTF-8,
 //! lines `: keep-alive` before the JSON, and server-sent events for a request without `stream`.
 
 use serde_json::{Map, Value, json};

@@ -32,11 +32,11 @@ const DELAY_MAX: Duration = Duration::from_secs(60);
 ///
 /// The failures `auth` and `policy` concern the key or the content, so the chain returns them at
 /// once. After `context-too-long` the next provider is asked, whose window may be larger; if no
-/// provider answers, the chain returns this failure, because it concerns the request. After any other failure the same provider is asked again, up to the
-/// number of retries, then the next provider. A provider that requests a pause over a minute is not
-/// asked again. The chain returns the first completion, or the failure of the last provider. After
-/// a stop by the caller, no further provider is asked. A chain without providers fails with
-/// `unavailable`.
+/// provider answers, the chain returns this failure, because it concerns the request. After any
+/// other failure the same provider is asked again, up to the number of retries, then the next
+/// provider. A provider that requests a pause over a minute is not asked again. The chain returns
+/// the first completion, or the failure of the last provider. After a stop by the caller, no
+/// further provider is asked. A chain without providers fails with `unavailable`.
 ///
 /// With [`Chain::with_judge`] the next provider is also asked after a completion that says nothing
 /// or was cut off. The first such completion is returned if no later provider has a better one, for

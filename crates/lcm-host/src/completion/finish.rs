@@ -15,8 +15,8 @@ pub(super) enum FinishMeaning {
 }
 
 /// Words in lower case with underscores; any other word means a complete answer. From the API
-/// references of `OpenAI`, Anthropic, Gemini, Bedrock, Mistral, Cohere, `DeepSeek`, GLM, watsonx and
-/// LM Studio, read in November 2026.
+/// references of `OpenAI`, Anthropic, Gemini, Bedrock, Mistral, Cohere, `DeepSeek`, GLM, watsonx
+/// and LM Studio.
 const FINISH_TABLE: [(FinishMeaning, &[&str]); 6] = [
     (
         FinishMeaning::Ended(Finish::Length),

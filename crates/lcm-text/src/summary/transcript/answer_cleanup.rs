@@ -18,8 +18,8 @@ const FIXED_NOTES: [&str; 5] = [
     "[truncated for context management]",
 ];
 /// Names of reasoning in angle brackets, as in `<think>` and `</think>`: of DeepSeek R1 and Qwen 3
-/// (`think`), of EXAONE (`thought`), of Seed-OSS (`seed:think`), and of prompts that ask for a draft
-/// before the answer (`analysis`, `scratchpad`, `reflection`). Model cards, read in November 2026.
+/// (`think`), of EXAONE (`thought`), of Seed-OSS (`seed:think`), and of prompts that ask for a
+/// draft before the answer (`analysis`, `scratchpad`, `reflection`).
 const REASONING_TAGS: [&str; 8] = [
     "thinking",
     "think",
@@ -31,7 +31,7 @@ const REASONING_TAGS: [&str; 8] = [
     "seed:think",
 ];
 /// Marks before and after reasoning in other forms, in lower case: of Magistral, Kimi-VL, gpt-oss
-/// (harmony), Gemma 4, Sky-T1, Command A and Apertus. Model cards, read in November 2026.
+/// (harmony), Gemma 4, Sky-T1, Command A and Apertus.
 const REASONING_MARKS: [(&str, &str); 8] = [
     ("[think]", "[/think]"),
     ("\u{25c1}think\u{25b7}", "\u{25c1}/think\u{25b7}"),
@@ -95,7 +95,8 @@ struct ClosingTag {
 }
 
 impl ClosingTag {
-    /// Returns whether the tag is apart and no opening tag at or after `at` precedes the tag. Some chat templates put the opening tag into the prompt.
+    /// Returns whether the tag is apart and no opening tag at or after `at` precedes the tag. Some
+    /// chat templates put the opening tag into the prompt.
     fn is_stray(&self, at: usize) -> bool {
         self.is_apart && self.opening_at.is_none_or(|opening| opening < at)
     }
