@@ -155,9 +155,11 @@ export interface NoCompletion {
 }
 
 /** A completion in which the model may have written nothing, as after a refusal. */
-export interface MaybeBlank extends Omit<Completion, "text"> {
+export interface MaybeBlank extends Omit<Completion, "text" | "finish"> {
   /** The text; null or undefined is a blank answer. */
   text: string | null | undefined;
+  /** The provider's word for the end of the answer, such as `length`. Default: `stop`. */
+  finish?: string | null;
 }
 
 /** The answer of a model: a text, a completion or a failure. */

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import talk
-from modes import MODES
+from modes import FORM_MARKS, MODES
 
 PAUSES = [5, 10, 20, 30]
 """Minutes without a request after each failure in a row; a turn takes a minute."""
@@ -64,6 +64,9 @@ def find_faults(life: dict[str, Any]) -> Iterator[str]:
         yield f"{life['left']} provisional summaries after {life['maintains']} times `maintain`"
     yield from find_poor(life["summaries"] if mode.has_pause else [], "after `maintain`")
     yield from find_poor(life["asked_for"], "after `resummarize`")
+    for one in life["summaries"] + life["asked_for"]:
+        if one["model"] != "offline" and any(mark in one["text"] for mark in FORM_MARKS):
+            yield f"a summary has what was around an answer: {one['text'][:60]}"
     for text in [] if mode.is_kept else life["texts"]:
         if any(has_text(one["text"], text) for one in life["summaries"] + life["asked_for"]):
             yield f"a summary has what the broken model said: {text[:60]}"

@@ -23,15 +23,6 @@ const read = async (path) => (await fetch(`${url}/${path}`)).json();
 const put = (path, body) => fetch(`${url}/${path}`, { method: "PUT", body });
 const { said, budget, modes: known } = await read("talk");
 
-/** `finish` of an answer by the provider's word; any other word is a complete answer. */
-const FINISHES = {
-  length: "length",
-  max_tokens: "length",
-  max_output_tokens: "length",
-  content_filter: "refusal",
-  refusal: "refusal",
-};
-
 /** For each API, a function that makes `complete`. */
 const INTERFACES = {
   chat: (baseURL, options) => {
@@ -44,7 +35,7 @@ const INTERFACES = {
       const request = { model: "m", messages, max_completion_tokens };
       const answer = await openai.chat.completions.create(request, { signal });
       const [{ message, finish_reason: reason }] = answer.choices;
-      return { text: message.content, finish: FINISHES[message.refusal ? "refusal" : reason] };
+      return { text: message.content, finish: message.refusal ? "refusal" : reason };
     };
   },
   responses: (baseURL, options) => {
@@ -55,7 +46,7 @@ const INTERFACES = {
       const answer = await openai.responses.create(request, { signal });
       const isRefusal = answer.output.some(({ content }) => content[0].type === "refusal");
       const reason = isRefusal ? "refusal" : answer.incomplete_details?.reason;
-      return { text: answer.output_text, finish: FINISHES[reason] };
+      return { text: answer.output_text, finish: reason };
     };
   },
   messages: (baseURL, options) => {
@@ -65,7 +56,7 @@ const INTERFACES = {
       const request = { model: "m", system, messages, max_tokens };
       const answer = await anthropic.messages.create(request, { signal });
       const text = answer.content.map((block) => block.text).join("");
-      return { text, finish: FINISHES[answer.stop_reason] };
+      return { text, finish: answer.stop_reason };
     };
   },
 };

@@ -26,14 +26,6 @@ TOGETHER = 8
 LATE_SECONDS, TIMEOUT_SECONDS = 0.3, 30
 """Timeouts of a provider's package: for a model that never answers, and for all other models; even
 a busy machine does not reach the second."""
-FINISHES = {
-    "length": "length",
-    "max_tokens": "length",
-    "max_output_tokens": "length",
-    "content_filter": "refusal",
-    "refusal": "refusal",
-}
-"""`finish` of an answer by the provider's word; any other word is a complete answer."""
 
 url, *modes = sys.argv[1:]
 
@@ -50,19 +42,19 @@ def put(path: str, body: str = "") -> None:
 def read_chat(answer):
     message = answer.choices[0].message
     reason = "refusal" if message.refusal else answer.choices[0].finish_reason
-    return {"text": message.content, "finish": FINISHES.get(reason)}
+    return {"text": message.content, "finish": reason}
 
 
 def read_responses(answer):
     is_refusal = any(part.type == "refusal" for item in answer.output for part in item.content)
     details = answer.incomplete_details
     reason = "refusal" if is_refusal else details and details.reason
-    return {"text": answer.output_text, "finish": FINISHES.get(reason)}
+    return {"text": answer.output_text, "finish": reason}
 
 
 def read_messages(answer):
     text = "".join(block.text for block in answer.content)
-    return {"text": text, "finish": FINISHES.get(answer.stop_reason)}
+    return {"text": text, "finish": answer.stop_reason}
 
 
 def begin_client(name: str, is_async: bool, base_url: str, **options: Any):

@@ -37,7 +37,7 @@ class Mode:
     say: Callable[[str, str], str] = lambda instruction, prompt: CUT
     """The text of an answer to an instruction and a prompt."""
     end: str = "stop"
-    """End of an answer: `stop`, `length`, `refusal`, `filter`."""
+    """End of an answer: `stop`, `length`, `refusal`, `filter`, `full`."""
     is_kept: bool = False
     """Whether a summary may contain the text: a usable text that was cut off twice, or a text from
     the material itself."""
@@ -104,7 +104,50 @@ def filtered(api: Any, text: str) -> Any:
     return body
 
 
-ENDS = {"stop": stop, "length": length, "refusal": refusal, "filter": filtered}
+def full(api: Any, text: str) -> Any:
+    """Returns an answer that ended because the model's window is full."""
+    body = stop(api, text)
+    if api is provider.Chat:
+        body["choices"][0]["finish_reason"] = "model_length"
+    elif api is provider.Responses:
+        details = {"reason": "model_context_window_exceeded"}
+        body |= {"status": "incomplete", "incomplete_details": details}
+    else:
+        body["stop_reason"] = "model_context_window_exceeded"
+    return body
+
+
+ENDS = {"full": full, "stop": stop, "length": length, "refusal": refusal, "filter": filtered}
+
+
+FORMS = [
+    "{}",
+    "<think>They want it short.</think>{}",
+    "Here is the summary:\n\n{}",
+    "```markdown\n{}\n```",
+    "<analysis>\nThey want it short.\n</analysis>\n<summary>\n{}\n</summary>",
+    "[THINK]They want it short.[/THINK]{}",
+    "<|channel|>analysis<|message|>They want it short.<|end|><|start|>assistant<|channel|>final"
+    "<|message|>{}<|return|>",
+    "\u25c1think\u25b7They want it short.\u25c1/think\u25b7{}",
+    "<seed:think>They want it short.</seed:think>{}",
+]
+"""Forms of a good answer, around its text."""
+FORM_MARKS = ("short", "Here is", "```", "<", "[THINK]", "\u25c1")
+"""Parts of the forms, which no summary may contain."""
+GOOD_ENDS = ("stop", "STOP", "end_turn", "", "stop_sequence", "COMPLETE")
+"""Words with which servers end a good answer."""
+
+
+def good(api: Any, text: str, number: int) -> Any:
+    """Returns a good answer; each number gives another form and another word for its end."""
+    body = stop(api, FORMS[number % len(FORMS)].format(text))
+    word = GOOD_ENDS[number % len(GOOD_ENDS)]
+    if api is provider.Chat:
+        body["choices"][0]["finish_reason"] = word
+    elif api is loops.Anthropic:
+        body["stop_reason"] = word
+    return body
 
 
 def fails(name: str, openai: str, anthropic: str = "", **more: Any) -> Mode:
@@ -137,8 +180,12 @@ STATUSES = [
     fails("429, a second", *LIMITED, headers={"retry-after": "1"}),
     fails("429, two minutes", *LIMITED, headers={"retry-after": "120"}),
     fails("429, no credit", "OpenAI: no credit"),
+    fails("403, no credit", "a gateway: no credit is 403"),
+    fails("402", "DeepSeek: no credit"),
     fails("429, the package asks again", *LIMITED, headers={"retry-after-ms": "50"}, retries=2),
     fails("400, too long", "OpenAI Chat: too long", "Anthropic: too long"),
+    fails("400, too long, a bare text", "xAI: too long"),
+    fails("400, too long, in Chinese", "a Chinese gateway, the model's limit: too long"),
     fails("400, policy", "OpenAI Responses: flagged prompt", "Anthropic: content filter"),
     fails("400, a parameter", "OpenAI: a wrong parameter", "Anthropic: a wrong parameter"),
     fails("404", "OpenAI: no such model"),
@@ -159,10 +206,17 @@ ENDINGS = [
     says("blanks", " \n\n "),
     Mode("cut off", rule="cut-off", end="length", is_kept=True),
     Mode("cut off at once", rule="blank", end="length", say=lambda *told: ""),
+    Mode("reasoning cut off", rule="blank", end="length", say=lambda *told: "<think>They want it"),
+    Mode("full window", "context-too-long", end="full"),
     Mode("refusal", rule="refusal", end="refusal", say=lambda *told: REFUSAL),
     Mode("filter", rule="refusal", end="filter"),
 ]
 SAYS_NOTHING = [
+    says("reasoning alone", "<think>They want a summary.</think>"),
+    says("analysis alone", "<analysis>\nThey want a summary.\n</analysis>\n"),
+    says("channel alone", "<|channel|>analysis<|message|>They want a summary.<|end|>"),
+    says("empty fence", "```\n```"),
+    says("announcement alone", "Here is the summary:\n\n"),
     says("acknowledgement", "OK."),
     says("dots", "..."),
     says("line", "---"),

@@ -38,6 +38,7 @@ BROKEN = [
     SPOKEN | {"asked_for": [GOOD | {"model": "offline"}]},
     SOUND | {"summaries": [GOOD | {"model": "offline"}]},
     SOUND | {"summaries": [GOOD | {"provisional": True}]},
+    SOUND | {"summaries": [GOOD | {"text": "Here is it: they spoke of a garden."}]},
 ]
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ import talk  # first: it finds the modules of the integrations
 import provider
 import rules
 import server as loops
-from modes import MODES, Mode, stop
+from modes import MODES, Mode, good
 
 INTERFACES = {
     "v1/chat/completions": provider.Chat,
@@ -100,7 +100,7 @@ class Handler(loops.Handler):
             self.reply(400, api.error(str(error)))
             return
         if run.works:
-            self.reply(200, stop(api, summary(run.requests)))
+            self.reply(200, good(api, summary(run.requests), run.requests))
         elif run.mode.act in ("reset", "hang-up"):
             self.drop(run.mode.act == "reset")
         elif run.mode.act == "wait":

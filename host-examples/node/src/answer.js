@@ -7,8 +7,6 @@
 import { wellFormedOf } from "./convert.js";
 import { invalid } from "./errors.js";
 
-const FINISHES = ["stop", "length", "refusal"];
-
 /** Members that identify answer objects of SDKs, and the path of the text in such an object. */
 const SDK_ANSWERS = [
   ["choices", "a Chat Completions answer", "answer.choices[0].message.content"],
@@ -48,9 +46,8 @@ function mistakeIn(answer) {
     return `\`complete\` must return a text or an object with \`text\`, got ${describe(answer)}`;
   }
   const { finish } = answer;
-  if (finish === undefined || finish === null || FINISHES.includes(finish)) return undefined;
-  const got = typeof finish === "string" ? `\`${finish.slice(0, 40)}\`` : describe(finish);
-  return `\`finish\` of an answer must be \`stop\`, \`length\` or \`refusal\`, got ${got}`;
+  if (typeof (finish ?? "") === "string") return undefined;
+  return `\`finish\` of an answer must be the provider's word for its end, got ${describe(finish)}`;
 }
 
 /**

@@ -6,11 +6,14 @@
 
 import { readAnswer } from "./answer.js";
 import { U32_MAX, wellFormedOf } from "./convert.js";
-import { readThrown } from "./model-failures.js";
+import { codeOfFinish } from "./failure-table.js";
+import { FAILURE_CODES, readThrown } from "./model-failures.js";
 import { toCamel, toSnake } from "./shapes.js";
 
-/** Failures of the key or the request, after which no model is asked for the request again. */
-const FINAL_CODES = ["auth", "policy", "context-too-long"];
+/** Failures of the key or the content, after which no model is asked for the request again. */
+const FINAL_CODES = ["auth", "policy"];
+/** Failure of the request in one model; another model may have a larger window. */
+const TOO_LONG = "context-too-long";
 const RETRIES_DEFAULT = 2;
 const RETRY_DELAY_MS = 500;
 /**
@@ -36,11 +39,16 @@ function count(value) {
   return Number.isInteger(value) && value >= 0 ? Math.min(value, U32_MAX) : 0;
 }
 
-/** Returns an answer with `text` under the engine's names. */
-function doneOf({ text, finish = "stop", model, inputTokens, outputTokens }, request) {
+/**
+ * Returns an answer with `text` under the engine's names; a failure if the provider's word for its
+ * end means one.
+ */
+function doneOf({ text, finish, model, inputTokens, outputTokens }, request) {
+  const end = codeOfFinish(finish ?? "") ?? "stop";
+  if (FAILURE_CODES.includes(end)) return failure(end, `the model ended with \`${finish}\``);
   const done = {
     text: textIn(text),
-    finish: finish ?? "stop",
+    finish: end,
     model: typeof model === "string" ? textIn(model) : (request.model ?? "default"),
     inputTokens: count(inputTokens),
     outputTokens: count(outputTokens),
@@ -155,8 +163,8 @@ function attemptsOf(models, request) {
  * Returns a function that answers requests with the models of their purpose (see `modelsOf`), each
  * a fallback of the model before, and then with the fallback models of the configuration. `judge`
  * resolves to the reason why an answer is faulty and the next model is asked, or to undefined. If
- * no model gives an answer without such a reason, the first faulty answer is the result, unless
- * `signal` is aborted meanwhile.
+ * no model gives an answer without such a reason, the first faulty answer is the result, else the
+ * failure of a prompt that was too long, unless `signal` is aborted meanwhile.
  *
  * The function resolves to `{result, exhausted, calls}`; `result` is null when `signal` was aborted
  * before an answer. After every model is exhausted, no model is asked again. It rejects with
@@ -172,6 +180,7 @@ export function modelChain(models, options = {}, judge = async () => undefined) 
     if (exhausted) return { result: exhausted, exhausted: true, calls };
     let result = failure("unavailable", "there is no model");
     let faulty = null;
+    let tooLong = null;
     const chain = attemptsOf(models, request);
     for (const { model, asked } of chain) {
       for (let attempt = 0; ; attempt++) {
@@ -187,7 +196,11 @@ export function modelChain(models, options = {}, judge = async () => undefined) 
         }
         if (result.done) return { result, exhausted: false, calls };
         if (FINAL_CODES.includes(result.failed.code)) {
-          return { result: faulty ?? result, exhausted: false, calls };
+          return { result: faulty ?? tooLong ?? result, exhausted: false, calls };
+        }
+        if (result.failed.code === TOO_LONG) {
+          tooLong ??= result;
+          break;
         }
         const delay = attempt < retries ? delayOf(result.failed, attempt) : null;
         if (delay === null) break;
@@ -195,8 +208,8 @@ export function modelChain(models, options = {}, judge = async () => undefined) 
       }
     }
     if (signal?.aborted) return { result: null, exhausted: false, calls };
-    // The engine rejects a faulty answer by its rules.
-    if (faulty) return { result: faulty, exhausted: false, calls };
+    // The engine rejects a faulty answer by its rules; a long prompt concerns this request alone.
+    if (faulty ?? tooLong) return { result: faulty ?? tooLong, exhausted: false, calls };
     exhausted = result;
     return { result, exhausted: true, calls };
   };

@@ -2,7 +2,7 @@
 //
 // In: nothing. Out: rows of evidence, code and values; a test compares them with the document.
 
-/** Rows of the table, the first match first. `refusal` is an answer, not a failure. */
+/** Rows of the table, the first match first. `refusal` and `length` are answers, not failures. */
 export const FAILURE_TABLE = Object.freeze([
   {
     evidence: "name",
@@ -29,14 +29,14 @@ export const FAILURE_TABLE = Object.freeze([
     values: [
       "AI_LoadAPIKeyError", "CredentialsError", "DefaultCredentialsError",
       "ModelAuthenticationError", "ModelPermissionDeniedError",
-      "AuthenticationError",
+      "AuthenticationError", "InsufficientQuotaError",
     ],
   },
   {
     evidence: "name",
     code: "rate-limited",
     values: [
-      "ModelRateLimitError", "RateLimitError", "InsufficientQuotaError",
+      "ModelRateLimitError", "RateLimitError",
     ],
   },
   {
@@ -60,7 +60,8 @@ export const FAILURE_TABLE = Object.freeze([
     values: [
       "authentication_error", "permission_error", "invalid_api_key", "incorrect_api_key",
       "invalid_authentication_error", "api_key_invalid", "unauthenticated", "unauthorized",
-      "permission_denied", "model_authentication",
+      "permission_denied", "model_authentication", "insufficient_quota",
+      "exceeded_current_quota_error", "billing_error", "billing_hard_limit_reached",
     ],
   },
   {
@@ -76,8 +77,8 @@ export const FAILURE_TABLE = Object.freeze([
     code: "rate-limited",
     values: [
       "rate_limit_exceeded", "rate_limit_error", "rate_limit_reached_error", "too_many_requests",
-      "insufficient_quota", "exceeded_current_quota_error", "billing_error",
-      "billing_hard_limit_reached", "resource_exhausted", "slow_down", "throttling",
+      
+      "resource_exhausted", "slow_down", "throttling",
       "throttling.ratequota", "throttling.allocationquota", "limit_requests", "model_rate_limit",
     ],
   },
@@ -109,9 +110,9 @@ export const FAILURE_TABLE = Object.freeze([
       "string_above_max_length", "context_overflow",
     ],
   },
-  { evidence: "status", code: "auth", values: ["401", "403"] },
+  { evidence: "status", code: "auth", values: ["401", "402", "403"] },
   { evidence: "status", code: "context-too-long", values: ["413"] },
-  { evidence: "status", code: "rate-limited", values: ["402", "429"] },
+  { evidence: "status", code: "rate-limited", values: ["429"] },
   { evidence: "status", code: "timeout", values: ["408", "504"] },
   { evidence: "status", code: "unavailable", values: ["5xx"] },
   {
@@ -171,6 +172,50 @@ export const FAILURE_TABLE = Object.freeze([
       "connection refused", "connection reset", "fetch failed", "socket hang up",
     ],
   },
+  {
+    evidence: "finish",
+    code: "length",
+    values: [
+      "length", "max_tokens", "max_output_tokens", "token_limit", "maxpredictedtokensreached",
+    ],
+  },
+  {
+    evidence: "finish",
+    code: "refusal",
+    values: [
+      "refusal", "content_filter", "content_filtered", "guardrail_intervened", "safety",
+      "recitation", "blocklist", "prohibited_content", "spii", "sensitive", "error_toxic",
+    ],
+  },
+  {
+    evidence: "finish",
+    code: "context-too-long",
+    values: [
+      "model_context_window_exceeded", "model_length", "error_limit", "contextlengthreached",
+    ],
+  },
+  {
+    evidence: "finish",
+    code: "timeout",
+    values: [
+      "timeout", "time_limit",
+    ],
+  },
+  {
+    evidence: "finish",
+    code: "unavailable",
+    values: [
+      "error", "network_error", "insufficient_system_resource",
+    ],
+  },
+  {
+    evidence: "finish",
+    code: "other",
+    values: [
+      "tool_calls", "tool_call", "tool_use", "function_call", "pause_turn",
+      "malformed_function_call", "malformed_tool_use", "unexpected_tool_call",
+    ],
+  },
 ]);
 
 function mapOf(evidence) {
@@ -182,12 +227,19 @@ const NAMES = mapOf("name");
 const CODES = mapOf("code");
 const STATUSES = mapOf("status");
 const WORDS = [...mapOf("words")];
+const FINISHES = mapOf("finish");
 
 /** Returns the code of a name of an error class; undefined: the name is not in the table. */
 export const codeOfName = (name) => NAMES.get(name);
 
 /** Returns the code of a provider's or system's code, without case. */
 export const codeOfCode = (code) => CODES.get(code.toLowerCase());
+
+/**
+ * Returns what a word for the end of an answer means: `length`, `refusal` or the code of a failure;
+ * undefined: the answer is complete.
+ */
+export const codeOfFinish = (word) => FINISHES.get(word.trim().toLowerCase().replaceAll("-", "_"));
 
 /** Returns the code of an HTTP status. */
 export function codeOfStatus(status) {

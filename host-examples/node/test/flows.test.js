@@ -202,7 +202,7 @@ test("a model that fails is asked again, then the next one, then none any more",
 });
 
 test("a refused key or content is not asked again", async () => {
-  for (const code of ["auth", "policy", "context-too-long"]) {
+  for (const code of ["auth", "policy"]) {
     let asked = 0;
     const models = [async () => ({ error: { code, message: `${(asked += 1)}` } }), async () => ({})];
     const ask = modelChain(modelsOf(models));
@@ -221,7 +221,9 @@ test("a cut-off answer counts if the next model refuses, but not after an abort"
       throw Object.assign(new Error("refused"), { code });
     };
     const never = async () => assert.fail("no model is asked after a refusal");
-    const ask = modelChain(modelsOf([cut, refuses, never]), { retries: 0 }, judge);
+    // After a long prompt the next model is asked.
+    const last = code === "context-too-long" ? [] : [never];
+    const ask = modelChain(modelsOf([cut, refuses, ...last]), { retries: 0 }, judge);
     const { result, exhausted, calls } = await ask(REQUEST);
     assert.deepEqual([result.done?.text, exhausted, calls], ["of a garden", false, 2]);
 

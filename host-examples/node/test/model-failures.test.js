@@ -40,7 +40,8 @@ const bare = {
   words: (words) => sdk.openai({ status: 400, body: { error: { message: `So: ${words} (7)` } } }),
 };
 
-for (const { evidence, code, values } of FAILURE_TABLE) {
+const thrownRows = FAILURE_TABLE.filter(({ evidence }) => evidence !== "finish");
+for (const { evidence, code, values } of thrownRows) {
   test(`each ${evidence} of the table that means ${code} does`, () => {
     for (const value of values) {
       const thrown = bare[evidence](value);
@@ -49,6 +50,55 @@ for (const { evidence, code, values } of FAILURE_TABLE) {
     }
   });
 }
+
+test("an error in a list, and one without an error object, are read", () => {
+  const message = "The input token count (9) exceeds the maximum number of tokens allowed (8).";
+  const bodies = [
+    [{ error: { code: 400, message, status: "INVALID_ARGUMENT" } }],
+    { message: "Input is too long for requested model." },
+    { object: "error", message: "This model's maximum context length is 4096 tokens.", code: 400 },
+    { message: "too many tokens: total number of tokens in the prompt cannot exceed 4081" },
+  ];
+  for (const body of bodies) {
+    for (const error of [{ body }, { data: body }, { responseBody: JSON.stringify(body) }]) {
+      assert.equal(readThrown({ status: 400, ...error }).code, "context-too-long", `${body}`);
+    }
+  }
+});
+
+test("every provider's word for the end of an answer is understood", async () => {
+  const rows = FAILURE_TABLE.filter(({ evidence }) => evidence === "finish");
+  const words = rows.flatMap(({ code, values }) => values.map((value) => [value, code]));
+  for (const word of ["STOP", "end_turn", "", "stop_sequence", "a-new-word", undefined, null]) {
+    words.push([word, "stop"]);
+  }
+  assert.ok(words.length > 30);
+  for (const [word, code] of words) {
+    for (const finish of [word, word?.toUpperCase(), word?.replaceAll("_", "-")]) {
+      const ask = modelChain(modelsOf(async () => ({ text: "t", finish })), { retries: 0 });
+      const { result } = await ask({ purpose: "leaf" });
+      assert.equal(result.done?.finish ?? result.failed.code, code, `${finish}`);
+    }
+  }
+});
+
+test("after a prompt that is too long the next model is asked once", async () => {
+  const failing = (code) => async () => ({ error: { code, message: "no" } });
+  const rows = [
+    [["context-too-long", null], undefined, 2],
+    [["context-too-long", "context-too-long"], "context-too-long", 2],
+    [["context-too-long", "unavailable"], "context-too-long", 2],
+    [["unavailable", "context-too-long"], "context-too-long", 2],
+    [["context-too-long", "auth"], "context-too-long", 2],
+    [["auth", "context-too-long"], "auth", 1],
+  ];
+  for (const [codes, expected, asked] of rows) {
+    const models = codes.map((code) => (code ? failing(code) : async () => "A summary."));
+    const ask = modelChain(modelsOf(models), { retries: 0 });
+    const { result, exhausted, calls } = await ask({ purpose: "leaf" });
+    assert.deepEqual([result.failed?.code, exhausted, calls], [expected, false, asked], `${codes}`);
+  }
+});
 
 test("an answer of a provider means the same in the error of every SDK", () => {
   const { openai, anthropic, google, aiSdk, langchain, axios } = sdk;
@@ -209,7 +259,7 @@ const wrongAnswers = [
   [{ content: "t" }, "a message (return its text)"],
   [(async function* () {})(), "a stream (return its whole text)"],
   [{ textStream: [], text: Promise.resolve("t") }, "a stream (return await answer.text)"],
-  [{ text: "t", finish: "end_turn" }, "`length` or `refusal`, got `end_turn`"],
+  [{ text: "t", finish: 7 }, "the provider's word for its end, got the number 7"],
 ];
 
 test("a wrong answer of `complete` is an error of the program, not one of the model", async () => {

@@ -494,7 +494,7 @@ class Models(unittest.TestCase):
         self.assertEqual(completions.answered({"text": "t", "model": 5}, {}), plain)
         lone = completions.answered({"text": "t", "model": "a\ud800"}, {})["done"]
         self.assertEqual(lone["model"], "a?")
-        for bad in (None, {}, {"text": 1}, {"text": "t", "finish": "maybe"}):
+        for bad in (None, {}, {"text": 1}, {"text": "t", "finish": 7}):
             with self.assertRaises(LcmError):
                 completions.answered(bad, {})
 

@@ -62,12 +62,38 @@ class Table(unittest.TestCase):
         self.assertEqual(list(FAILURE_TABLE), documented())
 
     def test_each_value_of_the_table_means_its_code(self):
-        for evidence, code, values in FAILURE_TABLE:
+        rows = [row for row in FAILURE_TABLE if row[0] != "finish"]
+        for evidence, code, values in rows:
             for value in values:
                 with self.subTest(evidence=evidence, value=value):
                     raised = bare(evidence, value)
                     self.assertEqual(code_of(raised), code)
                     self.assertEqual(code_of(wrapped(raised)), code)
+
+    def test_an_error_in_a_list_and_one_without_an_error_object_are_read(self):
+        message = "The input token count (9) exceeds the maximum number of tokens allowed (8)."
+        for body in (
+            [{"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}}],
+            {"message": "Input is too long for requested model."},
+            {"message": "This model's maximum context length is 4096 tokens.", "code": 400},
+            {"message": "too many tokens: total number of tokens in the prompt cannot exceed 9"},
+        ):
+            for raised in (
+                error_of(["E"], status_code=400, body=body),
+                error_of(["E"], f"400 {json.dumps(body)}", status_code=400),
+            ):
+                self.assertEqual(code_of(raised), "context-too-long", body)
+
+    def test_every_word_for_the_end_of_an_answer_is_understood(self):
+        rows = [row for row in FAILURE_TABLE if row[0] == "finish"]
+        words = [(value, code) for _, code, values in rows for value in values]
+        words += [(word, "stop") for word in ("STOP", "end_turn", "", "stop_sequence", "a-new")]
+        self.assertGreater(len(words), 30)
+        for word, code in words:
+            for finish in (word, word.upper(), word.replace("_", "-")):
+                answer = completions.answered({"text": "t", "finish": finish}, {})
+                given = answer["done"]["finish"] if "done" in answer else answer["failed"]["code"]
+                self.assertEqual(given, code, finish)
 
     def test_an_answer_of_a_provider_means_the_same_in_the_error_of_every_sdk(self):
         shapes = ("openai", "anthropic", "google", "langchain_google", "requests")
@@ -205,7 +231,7 @@ WRONG = [
     (members(candidates=[], text="t"), "a Gemini answer (return answer.text)"),
     (members(content="t"), "a message (return its text)"),
     (iter(["t"]), "a stream (return its whole text)"),
-    ({"text": "t", "finish": "end_turn"}, "`length` or `refusal`, got `end_turn`"),
+    ({"text": "t", "finish": 7}, "the provider's word for its end, got the number 7"),
 ]
 
 

@@ -43,7 +43,7 @@ pub(super) fn parse_answer(completion: &Completion) -> ParsedAnswer {
     let bare = transcript::strip_reasoning(&completion.text);
     let (text, mut claimed) = match unwrap_json_answer(&bare) {
         Some((text, claimed)) => (text, claimed),
-        None => (strip_fence(&bare).into(), Vec::new()),
+        None => (transcript::strip_enclosure(&bare).into(), Vec::new()),
     };
     let text = text.trim();
     if text.is_empty() {
@@ -153,22 +153,6 @@ fn unwrap_json_answer(text: &str) -> Option<(String, Vec<String>)> {
     let cited =
         cited.map_or_else(Vec::new, |span: ByteSpan| collect_ids(json::slice_span(object, span)));
     Some((answer, cited))
-}
-
-/// Strips a code fence or an `<answer>` element that encloses the whole text.
-fn strip_fence(text: &str) -> &str {
-    let text = text.trim();
-    let fenced = text.strip_prefix("```").and_then(|rest| rest.split_once('\n'));
-    if let Some((_, inside)) = fenced {
-        // The fence of a truncated text has no end. A fence that ends earlier is part of the text.
-        let inside = inside.strip_suffix("```").unwrap_or(inside);
-        return if inside.contains("```") { text } else { inside };
-    }
-    if text == "```" {
-        return "";
-    }
-    let inside = text.strip_prefix("<answer>").map(str::trim_end);
-    inside.and_then(|inside| inside.strip_suffix("</answer>")).unwrap_or(text)
 }
 
 #[cfg(test)]

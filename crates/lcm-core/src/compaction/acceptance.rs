@@ -112,12 +112,15 @@ pub(crate) struct CleanedAnswer {
     pub(crate) capped: bool,
 }
 
-/// Strips the reasoning from an answer. Frames the lines of a model's answer, so that no line is
-/// read as a header or note of the engine. The lines of the offline summariser are not framed,
-/// because the engine itself wrote their headers.
+/// Strips the reasoning from an answer, and what a model wrote around its answer. Frames the lines
+/// of a model's answer, so that no line is read as a header or note of the engine. The lines of the
+/// offline summariser are not framed, because the engine itself wrote their headers.
 fn read_answer(completion: &Completion) -> String {
     let text = transcript::strip_reasoning(&completion.text);
-    if completion.model == OFFLINE_MODEL { text } else { transcript::frame_answer(&text) }
+    match &*completion.model {
+        OFFLINE_MODEL => text,
+        _ => transcript::frame_answer(transcript::unwrap_answer(&text)),
+    }
 }
 
 /// Strips the reasoning from an answer, frames a model's lines, and cuts the text to the cap of the
@@ -134,7 +137,8 @@ pub(crate) fn clean_answer(task: &SummaryTask, completion: &Completion) -> Clean
 
 /// Decides whether an answer becomes a summary, leads to another request, or to a fallback.
 ///
-/// A cut-off answer is rejected at the normal level only. At a later level its beginning is judged
+/// A blank that ended at its token limit is asked for again, with more room. A cut-off answer is
+/// rejected at the normal level only. At a later level its beginning is judged
 /// like a complete answer.
 pub(crate) fn judge_completion(
     task: &SummaryTask,
@@ -151,7 +155,12 @@ pub(crate) fn judge_completion(
     if stripped.trim().is_empty()
         || (is_model && blank_answer::says_nothing(&stripped, &instructions, &gathered.text))
     {
-        return CompletionVerdict::new_fallback(RejectionRule::Blank);
+        let rule = RejectionRule::Blank;
+        // A model that reasons may reach the limit before its answer begins.
+        return match completion.finish {
+            Finish::Length => retry_or_fall_back(task, rule, task.level, String::new()),
+            _ => CompletionVerdict::new_fallback(rule),
+        };
     }
     let too_large = u64::from(tokens::estimate(&stripped)) >= gathered.tokens;
     match task.level {
@@ -180,7 +189,8 @@ pub(crate) fn find_answer_fault(
     let stripped = transcript::strip_reasoning(&completion.text);
     let (instruction, material) = prompts::split_instruction(&request.prompt);
     let instructions = [request.system.as_str(), instruction];
-    if blank_answer::says_nothing(&stripped, &instructions, material) {
+    let answer = transcript::unwrap_answer(&stripped);
+    if blank_answer::says_nothing(answer, &instructions, material) {
         return Some("blank");
     }
     let is_cut = completion.finish == Finish::Length && request.level == Level::Normal;

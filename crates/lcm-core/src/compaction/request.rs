@@ -12,6 +12,10 @@ use lcm_text::{
 
 use super::{source_text::GatheredSources, task::SummaryTask};
 
+/// Output tokens that each attempt after the first gets for reasoning, unless the verifier rejected
+/// the last answer, whose length was right.
+const ROOM_TOKENS: u32 = 4_096;
+
 /// Builds the request of a task. `previous`: text before the sources; `findings`: the verifier's
 /// findings in the last answer to the same sources, one per line; empty: no findings.
 pub(crate) fn build_request(
@@ -21,6 +25,10 @@ pub(crate) fn build_request(
     previous: Option<&str>,
     findings: &str,
 ) -> CompletionRequest {
+    let more_room = match findings {
+        "" => ROOM_TOKENS.saturating_mul(task.attempt.saturating_sub(1)),
+        _ => 0,
+    };
     let prompt = prompts::build(&PromptInput {
         purpose: task.completion_purpose(),
         depth: task.depth,
@@ -41,7 +49,10 @@ pub(crate) fn build_request(
             .saturating_add(tokens::estimate(&prompt.prompt)),
         system: prompt.system,
         prompt: prompt.prompt,
-        output_tokens_max: task.tokens_target.saturating_add(config.thinking_tokens()),
+        output_tokens_max: task
+            .tokens_target
+            .saturating_add(config.thinking_tokens())
+            .saturating_add(more_room),
         temperature_permille: task.level.temperature_permille(),
         model: config.summary_model.clone(),
     }

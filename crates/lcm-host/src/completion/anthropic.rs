@@ -7,11 +7,10 @@ use std::{
     time::Duration,
 };
 
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{
-    CompletionProvider,
+    CompletionProvider, body,
     endpoint::{Answered, Defaults, Endpoint},
     rejection,
 };
@@ -20,7 +19,6 @@ use crate::{
     error::Result,
     types::{
         Completion, CompletionError, CompletionErrorCode, CompletionRequest, CompletionResult,
-        Finish,
     },
 };
 
@@ -39,27 +37,6 @@ const TEMPERATURE: &str = "temperature";
 pub struct Anthropic {
     endpoint: Endpoint,
     no_temperature: AtomicBool,
-}
-
-#[derive(Deserialize)]
-struct AnthropicAnswer {
-    /// Content blocks; only text blocks are part of the answer.
-    content: Value,
-    stop_reason: Option<String>,
-    model: Option<String>,
-    usage: Option<AnthropicUsage>,
-}
-
-#[derive(Default, Deserialize)]
-struct AnthropicUsage {
-    #[serde(default)]
-    input_tokens: u64,
-    /// Tokens written to the provider's cache. `input_tokens` counts neither these tokens nor
-    /// `cache_read_input_tokens`.
-    cache_creation_input_tokens: Option<u64>,
-    cache_read_input_tokens: Option<u64>,
-    #[serde(default)]
-    output_tokens: u64,
 }
 
 impl Anthropic {
@@ -133,29 +110,25 @@ impl Anthropic {
 
     fn read(&self, answered: &Answered) -> std::result::Result<Completion, CompletionError> {
         let other = |what: &str| self.endpoint.failure(CompletionErrorCode::Other, what);
-        let answer: AnthropicAnswer = serde_json::from_slice(&answered.body)
-            .map_err(|error| other(&format!("returned no completion: {error}")))?;
-        let finish = match answer.stop_reason.as_deref() {
-            None | Some("end_turn" | "stop_sequence") => Finish::Stop,
-            Some("max_tokens" | "model_context_window_exceeded") => Finish::Length,
-            Some("refusal") => Finish::Refusal,
-            Some("tool_use" | "pause_turn") => {
-                return Err(other("called a tool instead of answering"));
-            }
-            Some(unknown) => return Err(other(&format!("ended with `{unknown}`"))),
+        let answer = body::read_json(&answered.body);
+        let content = answer.as_ref().and_then(|answer| answer.get("content"));
+        let (Some(answer), Some(content)) = (&answer, content) else {
+            return Err(other("returned no completion"));
         };
-        let text = super::text(&answer.content)
-            .ok_or_else(|| other("answered with content that is no text"))?;
-        let usage = answer.usage.unwrap_or_default();
-        let cached = [usage.cache_creation_input_tokens, usage.cache_read_input_tokens];
-        let input = cached.into_iter().flatten().fold(usage.input_tokens, u64::saturating_add);
-        let model = answer.model.filter(|model| !model.is_empty());
+        let finish = self.endpoint.finish(answer.get("stop_reason"))?;
+        // Content blocks; only text blocks are part of the answer.
+        let text =
+            super::text(content).ok_or_else(|| other("answered with content that is no text"))?;
+        let count = |name: &str| body::read_count(answer.pointer(name));
+        // `input_tokens` counts no token that is written to the provider's cache or read from it.
+        let input = ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"];
+        let input = input.iter().map(|name| count(&format!("/usage/{name}")));
         Ok(Completion {
             text,
             finish,
-            model: self.endpoint.redacted(model.as_ref().unwrap_or(&self.endpoint.model)),
-            input_tokens: super::tokens(input),
-            output_tokens: super::tokens(usage.output_tokens),
+            model: self.endpoint.model_name(answer),
+            input_tokens: super::tokens(input.fold(0, u64::saturating_add)),
+            output_tokens: super::tokens(count("/usage/output_tokens")),
         })
     }
 }

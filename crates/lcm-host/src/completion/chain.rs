@@ -30,12 +30,13 @@ const DELAY_MAX: Duration = Duration::from_secs(60);
 
 /// A fallback chain of providers.
 ///
-/// The failures `auth`, `policy` and `context-too-long` concern the key or the request, so the
-/// chain returns them at once. After any other failure the same provider is asked again, up to the
-/// number of retries, then the next provider. A provider that requests a pause over a minute is not
-/// asked again. The chain returns the first completion, or the failure of the last provider. After
-/// a stop by the caller, no further provider is asked. A chain without providers fails with
-/// `unavailable`.
+/// The failures `auth` and `policy` concern the key or the content, so the chain returns them at
+/// once. After `context-too-long` the next provider is asked, whose window may be larger; if no
+/// provider answers, the chain returns this failure, because it concerns the request. After any
+/// other failure the same provider is asked again, up to the number of retries, then the next
+/// provider. A provider that requests a pause over a minute is not asked again. The chain returns
+/// the first completion, or the failure of the last provider. After a stop by the caller, no
+/// further provider is asked. A chain without providers fails with `unavailable`.
 ///
 /// With [`Chain::with_judge`] the next provider is also asked after a completion that says nothing
 /// or was cut off. The first such completion is returned if no later provider has a better one, for
@@ -115,7 +116,7 @@ impl Chain {
             *attempts += 1;
             events::emit_model_call(request, *attempts, &answer, began.elapsed().as_millis());
             let CompletionResult::Failed(error) = &answer else { return answer };
-            if is_final(error) || retries == self.retries || cancel.is_cancelled() {
+            if is_lasting(error) || retries == self.retries || cancel.is_cancelled() {
                 return answer;
             }
             let Some(pause) = pause(error, retries) else { return answer };
@@ -140,7 +141,7 @@ impl CompletionProvider for Chain {
     fn complete(&self, request: &CompletionRequest, cancel: &Cancel) -> CompletionResult {
         let mut last = failed(CompletionErrorCode::Unavailable, "no model is configured");
         let mut attempts = 0;
-        let mut faulty = None;
+        let (mut faulty, mut too_long) = (None, None);
         let providers = self.providers(request.purpose);
         let is_alone = providers.len() < 2;
         for provider in providers {
@@ -151,12 +152,17 @@ impl CompletionProvider for Chain {
                 }
                 CompletionResult::Done(_) => return last,
                 CompletionResult::Failed(_) if cancel.is_cancelled() => return last,
-                CompletionResult::Failed(error) if is_final(error) => break,
+                CompletionResult::Failed(error)
+                    if error.code == CompletionErrorCode::ContextTooLong =>
+                {
+                    too_long.get_or_insert(last.clone());
+                }
+                CompletionResult::Failed(error) if is_lasting(error) => break,
                 CompletionResult::Failed(_) => {}
             }
         }
         // The component decides what follows from a faulty answer.
-        faulty.unwrap_or(last)
+        faulty.or(too_long).unwrap_or(last)
     }
 
     fn is_offline(&self, purpose: Purpose) -> bool {
@@ -164,8 +170,8 @@ impl CompletionProvider for Chain {
     }
 }
 
-/// Returns whether neither a retry nor another provider is asked after this failure.
-fn is_final(error: &CompletionError) -> bool {
+/// Returns whether the same provider would fail again after this failure.
+fn is_lasting(error: &CompletionError) -> bool {
     matches!(
         error.code,
         CompletionErrorCode::Auth

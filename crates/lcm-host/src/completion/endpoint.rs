@@ -15,10 +15,11 @@ use ureq::{
     http::{HeaderMap, Uri, header},
 };
 
+use super::finish::{self, FinishMeaning};
 use crate::{
     clock::Cancel,
     error::{Code, Error, Result},
-    types::{CompletionError, CompletionErrorCode},
+    types::{CompletionError, CompletionErrorCode, Finish},
 };
 
 /// Time limit from the name lookup to the last byte of the answer, by default.
@@ -148,6 +149,28 @@ impl Endpoint {
     /// Returns a failure that starts with the name of the model.
     pub(super) fn failure(&self, code: CompletionErrorCode, what: &str) -> CompletionError {
         self.error(code, &format!("`{}:{}` {what}", self.scheme, self.model))
+    }
+
+    /// Returns how an answer ended, by the provider's word; any other value counts as no word.
+    pub(super) fn finish(
+        &self,
+        word: Option<&Value>,
+    ) -> std::result::Result<Finish, CompletionError> {
+        let word = word.and_then(Value::as_str);
+        match finish::read_finish(word) {
+            FinishMeaning::Ended(finish) => Ok(finish),
+            FinishMeaning::Failed(code) => {
+                let what = format!("ended with `{}`", word.unwrap_or_default());
+                Err(self.failure(code, &what))
+            }
+        }
+    }
+
+    /// Returns the name of the model that answered: the name in the answer, else the name in the
+    /// request.
+    pub(super) fn model_name(&self, answer: &Value) -> String {
+        let name = answer.get("model").and_then(Value::as_str).filter(|name| !name.is_empty());
+        self.redacted(name.unwrap_or(&self.model))
     }
 
     /// Returns a text of the provider with `[key]` in place of the key.

@@ -13,13 +13,15 @@ use std::{
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{CompletionProvider, error_code, failed};
+use super::{
+    CompletionProvider, error_code, failed,
+    finish::{FinishMeaning, read_finish},
+};
 use crate::{
     clock::Cancel,
     record::{level_name, purpose_name},
     types::{
         Completion, CompletionError, CompletionErrorCode, CompletionRequest, CompletionResult,
-        Finish,
     },
 };
 
@@ -132,13 +134,11 @@ impl Exec {
             };
             return failed(CompletionErrorCode::Other, message);
         };
-        let finish = match answer.finish.as_deref() {
-            None | Some("stop") => Finish::Stop,
-            Some("length") => Finish::Length,
-            Some("refusal") => Finish::Refusal,
-            Some(other) => {
-                let message = format!("`{name}` must print a known `finish`, got `{other}`");
-                return failed(CompletionErrorCode::Other, message);
+        let finish = match read_finish(answer.finish.as_deref()) {
+            FinishMeaning::Ended(finish) => finish,
+            FinishMeaning::Failed(code) => {
+                let word = answer.finish.unwrap_or_default();
+                return failed(code, format!("`{name}` ended with `{word}`"));
             }
         };
         match (answer.error, answer.text) {

@@ -38,6 +38,10 @@ pub(super) const FAILURE_TABLE: &[FailureRow] = &[
             "unauthorized",
             "permission_denied",
             "model_authentication",
+            "insufficient_quota",
+            "exceeded_current_quota_error",
+            "billing_error",
+            "billing_hard_limit_reached",
         ],
     ),
     (
@@ -59,10 +63,6 @@ pub(super) const FAILURE_TABLE: &[FailureRow] = &[
             "rate_limit_error",
             "rate_limit_reached_error",
             "too_many_requests",
-            "insufficient_quota",
-            "exceeded_current_quota_error",
-            "billing_error",
-            "billing_hard_limit_reached",
             "resource_exhausted",
             "slow_down",
             "throttling",
@@ -127,9 +127,9 @@ pub(super) const FAILURE_TABLE: &[FailureRow] = &[
             "context_overflow",
         ],
     ),
-    (Evidence::Status, Auth, &["401", "403"]),
+    (Evidence::Status, Auth, &["401", "402", "403"]),
     (Evidence::Status, ContextTooLong, &["413"]),
-    (Evidence::Status, RateLimited, &["402", "429"]),
+    (Evidence::Status, RateLimited, &["429"]),
     (Evidence::Status, Timeout, &["408", "504"]),
     (Evidence::Status, Unavailable, &["5xx"]),
     (
@@ -257,12 +257,12 @@ pub(super) fn code_of_words(text: &str) -> Option<Code> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::completion::error_name;
 
     /// Returns the rows of the document that have no names of classes.
-    fn documented() -> Vec<(String, String, Vec<String>)> {
+    pub(in super::super) fn list_documented() -> Vec<(String, String, Vec<String>)> {
         let document = include_str!("../../../../docs/model-failures.md");
         let (_, table) = document.split_once("<!-- model-failures -->").unwrap();
         let (table, _) = table.split_once("<!-- /model-failures -->").unwrap();
@@ -281,6 +281,7 @@ mod tests {
             let values: Vec<String> = values.iter().map(ToString::to_string).collect();
             (evidence, error_name(*code).to_owned(), values)
         });
-        assert_eq!(rows.collect::<Vec<_>>(), documented());
+        let documented = list_documented().into_iter().filter(|row| row.0 != "finish");
+        assert!(rows.eq(documented));
     }
 }

@@ -6,11 +6,13 @@
 //! environment.
 
 mod anthropic;
+mod body;
 mod chain;
 mod endpoint;
 mod exchange;
 mod exec;
 mod failure_table;
+mod finish;
 mod offline;
 mod openai;
 mod rejection;

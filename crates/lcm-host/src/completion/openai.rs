@@ -8,11 +8,10 @@ use std::{
     time::Duration,
 };
 
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{
-    CompletionProvider,
+    CompletionProvider, body,
     endpoint::{Answered, Defaults, Endpoint},
     rejection,
 };
@@ -45,36 +44,6 @@ pub struct OpenAi {
     endpoint: Endpoint,
     older_limit: AtomicBool,
     no_temperature: AtomicBool,
-}
-
-#[derive(Deserialize)]
-struct OpenaiAnswer {
-    #[serde(default)]
-    choices: Vec<Choice>,
-    model: Option<String>,
-    usage: Option<OpenaiUsage>,
-}
-
-#[derive(Deserialize)]
-struct Choice {
-    message: Message,
-    finish_reason: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Message {
-    /// A text, an array of parts, or null if the message has only reasoning or a refusal.
-    #[serde(default)]
-    content: Value,
-    refusal: Option<String>,
-}
-
-#[derive(Default, Deserialize)]
-struct OpenaiUsage {
-    #[serde(default)]
-    prompt_tokens: u64,
-    #[serde(default)]
-    completion_tokens: u64,
 }
 
 impl OpenAi {
@@ -161,31 +130,27 @@ impl OpenAi {
 
     fn read(&self, answered: &Answered) -> std::result::Result<Completion, CompletionError> {
         let other = |what: &str| self.endpoint.failure(CompletionErrorCode::Other, what);
-        let answer: OpenaiAnswer = serde_json::from_slice(&answered.body)
-            .map_err(|error| other(&format!("returned no completion: {error}")))?;
-        let choice = answer.choices.into_iter().next();
-        let Some(choice) = choice else { return Err(other("answered without a choice")) };
-        let refused = choice.message.refusal.filter(|text| !text.is_empty());
-        let finish = match choice.finish_reason.as_deref() {
-            _ if refused.is_some() => Finish::Refusal,
-            None | Some("stop" | "eos_token" | "stop_sequence") => Finish::Stop,
-            Some("length") => Finish::Length,
-            Some("content_filter") => Finish::Refusal,
-            Some("tool_calls" | "function_call") => {
-                return Err(other("called a tool instead of answering"));
-            }
-            Some(unknown) => return Err(other(&format!("ended with `{unknown}`"))),
+        let answer = body::read_json(&answered.body);
+        let answer = answer.ok_or_else(|| other("returned no completion"))?;
+        let choice = answer.pointer("/choices/0");
+        let choice = choice.ok_or_else(|| other("answered without a choice"))?;
+        let message = choice.get("message").unwrap_or(choice);
+        let refused = message.get("refusal").and_then(Value::as_str);
+        let refused = refused.filter(|text| !text.is_empty()).map(str::to_owned);
+        let finish = match refused {
+            Some(_) => Finish::Refusal,
+            None => self.endpoint.finish(choice.get("finish_reason"))?,
         };
-        let text = super::text(&choice.message.content)
+        // A text, an array of parts, or null if the message has only reasoning or a refusal.
+        let text = super::text(message.get("content").unwrap_or(&Value::Null))
             .ok_or_else(|| other("answered with content that is no text"))?;
-        let usage = answer.usage.unwrap_or_default();
-        let model = answer.model.filter(|model| !model.is_empty());
+        let count = |name: &str| body::read_count(answer.pointer(name));
         Ok(Completion {
             text: refused.unwrap_or(text),
             finish,
-            model: self.endpoint.redacted(model.as_ref().unwrap_or(&self.endpoint.model)),
-            input_tokens: super::tokens(usage.prompt_tokens),
-            output_tokens: super::tokens(usage.completion_tokens),
+            model: self.endpoint.model_name(&answer),
+            input_tokens: super::tokens(count("/usage/prompt_tokens")),
+            output_tokens: super::tokens(count("/usage/completion_tokens")),
         })
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{
+    body,
     endpoint::{Answered, Endpoint, RETRY_AFTER_MAX},
     failure_table::{code_of_code, code_of_status, code_of_words},
 };
@@ -42,7 +43,7 @@ struct Said {
 
 impl Said {
     fn of(body: &[u8]) -> Self {
-        let json: Value = serde_json::from_slice(body).unwrap_or_default();
+        let json = body::read_json(body).unwrap_or_default();
         // OpenAI and Anthropic: {"error": {...}}; some servers: {"error": "..."} or {"message"};
         // Gemini behind the interface of OpenAI: [{"error": {...}}].
         let json = json.get(0).unwrap_or(&json);
@@ -109,17 +110,18 @@ fn delay_in(value: &Value) -> Option<u64> {
     u64::try_from(delay.as_millis()).ok()
 }
 
-/// Returns the HTTP status of an answer. Some gateways send an error object with status 200; its
-/// numeric `code` is then the status if it is from 400 to 599, otherwise 502.
+/// Returns the HTTP status of an answer: 200 for a completion, which some servers send with 201.
+/// Some gateways send an error object with status 200; its numeric `code` is then the status if it
+/// is from 400 to 599, otherwise 502.
 pub(super) fn status(answered: &Answered) -> u16 {
-    if answered.status != 200 {
+    if !matches!(answered.status, 200..300) {
         return answered.status;
     }
-    let json: Value = serde_json::from_slice(&answered.body).unwrap_or_default();
-    match json.get("error") {
-        None | Some(Value::Null) => 200,
-        Some(error) => error.get("code").and_then(status_in).unwrap_or(502),
+    let json = body::read_json(&answered.body).unwrap_or_default();
+    if !body::has_error(&json) {
+        return 200;
     }
+    json.pointer("/error/code").and_then(status_in).unwrap_or(502)
 }
 
 /// Classifies an answer without a completion.

@@ -76,7 +76,7 @@ fn what_is_no_answer_is_other() {
     assert!(message.ends_with("must print a JSON object"), "{message}");
     let (_, message) = failure("echo 'no such model' >&2; exit 3");
     assert!(message.ends_with("exit status: 3: no such model"), "{message}");
-    let (code, _) = failure(r#"echo '{"text": "x", "finish": "odd"}'"#);
+    let (code, _) = failure(r#"echo '{"text": "x", "finish": "tool_use"}'"#);
     assert_eq!(code, CompletionErrorCode::Other);
     let (_, message) = failure("echo '{}'");
     assert!(message.ends_with("must print `text` or `error`"), "{message}");

@@ -159,6 +159,108 @@ fn endings_and_contents_of_every_published_kind_are_read() {
     assert_eq!(failed(openai_on(reply(200, &[], &call)).0).code, Code::Other);
 }
 
+/// Goal: no good answer is thrown away. Method: answers with members that a strict reader refuses,
+/// each after public reports about a server or gateway.
+#[test]
+fn odd_members_and_bodies_are_no_failure() {
+    let whole = chat_text("short");
+    let with = |path: &str, value: Value| {
+        let mut answer = whole.clone();
+        *answer.pointer_mut(path).unwrap() = value;
+        reply(200, &[], &answer)
+    };
+    let finishes = ["STOP", "end_turn", "", "COMPLETE", "eosFound", "a_new_word"];
+    let mut answers: Vec<Reply> =
+        finishes.map(|word| with("/choices/0/finish_reason", json!(word))).into();
+    let counts = [json!(null), json!(9.7), json!("9"), json!(-1), json!([9]), json!({"a": 1})];
+    answers.extend(counts.iter().map(|count| with("/usage/prompt_tokens", count.clone())));
+    answers.extend([json!(null), json!([]), json!("9")].map(|usage| with("/usage", usage)));
+    answers.push(with("/choices/0/finish_reason", json!(null)));
+    answers.push(with("/choices/0/finish_reason", json!(7)));
+    answers.push(with("/model", json!(7)));
+    answers.push(reply(201, &[], &whole));
+    let body = whole.to_string();
+    let chunk = |delta: Value, finish: Value| {
+        let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
+        format!("data: {}\n\n", json!({"model": "m", "choices": [choice]}))
+    };
+    let stream = [
+        ": OPENROUTER PROCESSING\n\n".to_owned(),
+        chunk(json!({"role": "assistant", "reasoning_content": "hm"}), Value::Null),
+        chunk(json!({"content": "sh"}), Value::Null),
+        chunk(json!({"content": "ort"}), json!("stop")),
+        "data: {\"choices\": [], \"usage\": {\"completion_tokens\": 4}}\n\n".to_owned(),
+        "data: [DONE]\n\n".to_owned(),
+    ];
+    answers.extend(
+        [
+            format!(": keep-alive\n\n: keep-alive\n\n{body}"),
+            format!("\n\n   {body}\n"),
+            format!("\u{feff}{body}"),
+            format!("data: {body}\n\ndata: [DONE]\n\n"),
+            stream.concat(),
+            stream.concat().replace("data: {", "event: x\r\ndata:{").replace("\n\n", "\r\n\r\n"),
+        ]
+        .map(|text| Reply::Raw(response(200, &[], &text))),
+    );
+    for answer in answers {
+        let done = done(openai_on(answer).0);
+        assert_eq!((done.text.as_str(), done.finish), ("short", Finish::Stop));
+    }
+    let half = body.replace("short", "sho\\ud83drt");
+    assert_eq!(done(openai_on(Reply::Raw(response(200, &[], &half))).0).text, "sho\u{fffd}rt");
+    for (word, finish) in [("MAX_TOKENS", Finish::Length), ("SAFETY", Finish::Refusal)] {
+        let answer = with("/choices/0/finish_reason", json!(word));
+        assert_eq!(done(openai_on(answer).0).finish, finish);
+    }
+    let streams = [
+        (stream[..3].concat(), Code::Unavailable),
+        ("data: {\"error\": {\"code\": 429}}\n\n".to_owned(), Code::RateLimited),
+        ("data: [DONE]\n\n".to_owned(), Code::Other),
+    ];
+    for (text, code) in streams {
+        assert_eq!(failed(openai_on(Reply::Raw(response(200, &[], &text))).0).code, code, "{text}");
+    }
+}
+
+#[test]
+fn odd_messages_of_anthropic_are_no_failure() {
+    let whole = message(json!([{"type": "text", "text": "short"}]), "end_turn");
+    let mut odd = vec![reply(201, &[], &whole)];
+    for (path, value) in [
+        ("/stop_reason", json!("")),
+        ("/stop_reason", json!("STOP")),
+        ("/usage", json!(null)),
+        ("/usage/input_tokens", json!("9")),
+        ("/usage/output_tokens", json!(4.5)),
+        ("/model", json!(7)),
+        ("/content", json!("short")),
+    ] {
+        let mut answer = whole.clone();
+        *answer.pointer_mut(path).unwrap() = value;
+        odd.push(reply(200, &[], &answer));
+    }
+    let stream = [
+        json!({"type": "message_start", "message": {"model": "m", "content": [],
+            "usage": {"input_tokens": 9}}}),
+        json!({"type": "content_block_delta", "delta": {"type": "thinking_delta",
+            "thinking": "hm"}}),
+        json!({"type": "content_block_delta", "delta": {"type": "text_delta", "text": "sh"}}),
+        json!({"type": "content_block_delta", "delta": {"type": "text_delta", "text": "ort"}}),
+        json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"},
+            "usage": {"output_tokens": 4}}),
+    ];
+    let event = |event: &Value| format!("event: x\ndata: {event}\n\n");
+    let events: String = stream.iter().map(event).collect();
+    odd.push(Reply::Raw(response(200, &[], &events)));
+    for answer in odd {
+        let done = done(anthropic_on(answer).0);
+        assert_eq!((done.text.as_str(), done.finish), ("short", Finish::Stop));
+    }
+    let full = message(json!([{"type": "text", "text": "sho"}]), "model_context_window_exceeded");
+    assert_eq!(failed(anthropic_on(reply(200, &[], &full)).0).code, Code::ContextTooLong);
+}
+
 #[test]
 fn refusals_are_classified_by_status_and_code() {
     let error = |kind: &str, code: Value, message: &str| {
@@ -168,14 +270,27 @@ fn refusals_are_classified_by_status_and_code() {
     let plain = || error("x", Value::Null, "went wrong");
     let long = error("invalid_request_error", json!("context_length_exceeded"), "too many");
     let vllm = error("BadRequestError", json!(400), "This model's maximum context length is 8");
+    let gemini = "The input token count (9) exceeds the maximum number of tokens allowed (8).";
     let policy = error("invalid_request_error", json!("content_policy_violation"), "no");
     for (status, body, code) in [
         (401, error("invalid_request_error", json!("invalid_api_key"), "no"), Code::Auth),
         (403, plain(), Code::Auth),
         (429, plain(), Code::RateLimited),
-        (429, error("x", json!("insufficient_quota"), "pay"), Code::RateLimited),
+        (429, error("x", json!("insufficient_quota"), "pay"), Code::Auth),
         (400, long, Code::ContextTooLong),
         (400, vllm, Code::ContextTooLong),
+        (
+            400,
+            json!([{"error": {"code": 400, "status": "INVALID_ARGUMENT", "message": gemini}}]),
+            Code::ContextTooLong,
+        ),
+        (400, json!({"message": "Input is too long for requested model."}), Code::ContextTooLong),
+        (
+            400,
+            json!({"message": "too many tokens: total number of tokens in the prompt cannot \
+            exceed 4081 - received 4292."}),
+            Code::ContextTooLong,
+        ),
         (400, policy, Code::Policy),
         (400, plain(), Code::Other),
         (404, plain(), Code::Other),
@@ -303,7 +418,7 @@ fn what_is_no_answer_is_no_completion() {
         (response(200, &[], "<html>"), Code::Other, "no completion"),
         (response(200, &[], r#"{"choices": []}"#), Code::Other, "without a choice"),
         (response(200, &[], &chat(json!({"content": 5}), "stop").to_string()), Code::Other, "text"),
-        (response(200, &[], &chat(json!({}), "odd").to_string()), Code::Other, "`odd`"),
+        (response(200, &[], &chat(json!({}), "error").to_string()), Code::Unavailable, "`error`"),
         (response(200, &[], &large), Code::Other, "more than 8 MiB"),
         (b"SSH-2.0\r\n".to_vec(), Code::Other, "HTTP"),
         (cut, Code::Unavailable, "closed the connection"),
@@ -375,7 +490,7 @@ fn a_busy_provider_is_asked_again_after_the_pause_it_wants() {
 }
 
 #[test]
-fn the_next_provider_is_asked_when_the_first_is_down_and_not_when_it_refuses_the_key() {
+fn the_next_provider_is_asked_unless_the_first_refuses_the_key() {
     let failure = |status| reply(status, &["retry-after: 0"], &json!({"error": {"message": "x"}}));
     let second = Server::start(vec![reply(
         200,
@@ -388,7 +503,13 @@ fn the_next_provider_is_asked_when_the_first_is_down_and_not_when_it_refuses_the
     let down = Server::start(vec![failure(503)]);
     assert_eq!(done(ask(&chain(&down))).text, "t");
     assert_eq!((down.asked().len(), second.asked().len()), (2, 1));
+    let long = json!({"error": {"message": "prompt is too long"}});
+    let small = Server::start(vec![reply(400, &[], &long)]);
+    assert_eq!(done(ask(&chain(&small))).text, "t");
+    assert_eq!((small.asked().len(), second.asked().len()), (1, 2));
+    let both = Chain::new(vec![Arc::new(openai(&small)), Arc::new(openai(&down))]);
+    assert_eq!(failed(ask(&both.with_retries(0))).code, Code::ContextTooLong);
     let locked = Server::start(vec![failure(401)]);
     assert_eq!(failed(ask(&chain(&locked))).code, Code::Auth);
-    assert_eq!((locked.asked().len(), second.asked().len()), (1, 1));
+    assert_eq!((locked.asked().len(), second.asked().len()), (1, 2));
 }

@@ -141,8 +141,12 @@ pub fn says_nothing(answer: &str, instructions: &[&str], material: &str) -> bool
         }
     }
     let is_named_error = starts(&["error"]) && has(&ERRORS);
+    // A status may stand before its words, as in `502 Bad Gateway`.
+    let named = plain.strip_prefix("http").unwrap_or(&plain);
+    let named = named.trim_start_matches(|c: char| c == ' ' || c.is_ascii_digit());
+    let starts_error = || ERROR_STARTS.iter().any(|part| starts_with_words(named, part));
     if (is_named_error && words.len() <= ERROR_ANSWER_WORDS_MAX)
-        || (starts(&ERROR_STARTS) && words.len() <= ERROR_WORDS_MAX)
+        || (words.len() <= ERROR_WORDS_MAX && starts_error())
     {
         return true;
     }
@@ -158,7 +162,7 @@ fn starts_with_words(plain: &str, words: &str) -> bool {
 }
 
 /// Returns whether a word is a stock word, or a single letter or digit.
-fn is_stock_word(word: &str) -> bool {
+pub(super) fn is_stock_word(word: &str) -> bool {
     word.chars().count() == 1 || STOCK_WORDS.contains(&word)
 }
 
@@ -208,7 +212,7 @@ fn repeats_sentences(answer: &str) -> bool {
 }
 
 /// Splits a text into words: letters, digits and apostrophes, in lower case.
-fn split_words(text: &str) -> Vec<String> {
+pub(super) fn split_words(text: &str) -> Vec<String> {
     let is_word = |c: char| c.is_alphanumeric() || c == '\'';
     let normal = text.replace('\u{2019}', "'").to_lowercase();
     normal.split(|c| !is_word(c)).filter(|word| !word.is_empty()).map(String::from).collect()
@@ -250,6 +254,8 @@ mod tests {
             "[Your summary here]",
             "the the the the the the",
             "Bad Gateway",
+            "HTTP 502 Bad Gateway",
+            "429 Too Many Requests",
             "You exceeded your current quota, please check your plan and billing details.",
             "I won't summarize this.",
             "Es tut mir leid, dabei kann ich nicht helfen.",

@@ -1,8 +1,8 @@
 """Answers of models: the form that the engine takes, and when to ask a model again.
 
 In: a completion request and what a callback returned or raised. Out: the answer in the form of the
-engine. `auth`, `policy` and `context-too-long` are final; after `rate-limited`, `timeout`,
-`unavailable` and `other` the model is asked again after a pause. The engine judges answers. If a
+engine. `auth` and `policy` are final; after `context-too-long` the next model is asked, and after
+`rate-limited`, `timeout`, `unavailable` and `other` the model is asked again after a pause. The engine judges answers. If a
 callback returns a value that is no answer, the program has a mistake, and no model is asked again.
 """
 
@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, TypedDict, cast
 
 from .errors import CompletionFailed, LcmError
+from .failure_table import code_of_finish
 from .model_failures import read_raised, text_of
 from .results import (
     Completion,
@@ -22,6 +23,8 @@ from .results import (
 )
 
 RETRIED = ("rate-limited", "timeout", "unavailable", "other")
+TOO_LONG = "context-too-long"
+"""Failure of the request in one model; another model may have a larger window."""
 FIRST_PAUSE_SECONDS = 0.5
 PAUSE_SECONDS_MAX = 60.0
 """Longest pause before another attempt. A model that asks for a longer pause is not asked again for
@@ -32,6 +35,7 @@ TIMEOUT_MS = 60_000
 MESSAGE_LENGTH_MAX = 300
 """Longest message of a failure, in characters."""
 FINISHES = ("stop", "length", "refusal")
+"""Ends of an answer; any other meaning of a provider's word is a failure."""
 SDK_ANSWERS = (
     ("choices", "a Chat Completions answer", "answer.choices[0].message.content"),
     ("output_text", "a Responses answer", "answer.output_text"),
@@ -88,10 +92,10 @@ class Answered(TypedDict, total=False):
 
 
 def answered(answer: object, request: CompletionRequest) -> Answered:
-    """Returns what a callback answered to a request, as `done`.
+    """Returns what a callback answered to a request, as `done`, or as `failed` by its `finish`.
 
     A callback returns its text, or a mapping with `text` (None, as SDKs have after a refusal, is
-    blank) and optionally `finish` (`stop, length, refusal`), `model` (absent: the model of the
+    blank) and optionally `finish` (the provider's word for the end), `model` (absent: the model of the
     request, else `default`), `input_tokens` and `output_tokens` (0: unknown). An invalid value of
     the last three counts as absent, because the text is paid for. Any other value is an
     `invalid-input` error.
@@ -101,11 +105,15 @@ def answered(answer: object, request: CompletionRequest) -> Answered:
     if not isinstance(answer, Mapping) or not isinstance(answer.get("text", 0), str | None):
         needed = "a text or a mapping with `text`"
         raise _mistake(f"`complete` must return {needed}, got {_describe(answer)}")
-    finish = answer.get("finish") or "stop"
+    word = answer.get("finish") or ""
+    if not isinstance(word, str):
+        needed = "the provider's word for its end"
+        raise _mistake(f"`finish` of an answer must be {needed}, got {_describe(word)}")
+    finish = code_of_finish(word) or "stop"
     if finish not in FINISHES:
-        got = f"`{finish[:40]}`" if isinstance(finish, str) else _describe(finish)
-        needed = "`stop`, `length` or `refusal`"
-        raise _mistake(f"`finish` of an answer must be {needed}, got {got}")
+        line = _text(f"the model ended with `{word}`")
+        kind = cast(CompletionErrorCode, finish)
+        return {"failed": {"code": kind, "message": line, "retry_after_ms": None}}
     done: Completion = {
         "text": _text(answer["text"]),
         "finish": cast(Finish, finish),

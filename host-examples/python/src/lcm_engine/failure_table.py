@@ -1,7 +1,7 @@
 """What errors and answers of model providers mean: the table of `docs/model-failures.md`, as data.
 
 In: a name, code, status or text. Out: a failure code; None: the table does not have it. A test
-compares the rows with the document. `refusal` is an answer, not a failure.
+compares the rows with the document. `refusal` and `length` are answers, not failures.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ FAILURE_TABLE: tuple[Row, ...] = (
         (
             "AI_LoadAPIKeyError", "CredentialsError", "DefaultCredentialsError",
             "ModelAuthenticationError", "ModelPermissionDeniedError",
-            "AuthenticationError",
+            "AuthenticationError", "InsufficientQuotaError",
         ),
     ),
-    ("name", "rate-limited", ("ModelRateLimitError", "RateLimitError", "InsufficientQuotaError")),
+    ("name", "rate-limited", ("ModelRateLimitError", "RateLimitError",)),
     (
         "name",
         "context-too-long",
@@ -54,7 +54,8 @@ FAILURE_TABLE: tuple[Row, ...] = (
         (
             "authentication_error", "permission_error", "invalid_api_key", "incorrect_api_key",
             "invalid_authentication_error", "api_key_invalid", "unauthenticated", "unauthorized",
-            "permission_denied", "model_authentication",
+            "permission_denied", "model_authentication", "insufficient_quota",
+            "exceeded_current_quota_error", "billing_error", "billing_hard_limit_reached",
         ),
     ),
     (
@@ -70,8 +71,8 @@ FAILURE_TABLE: tuple[Row, ...] = (
         "rate-limited",
         (
             "rate_limit_exceeded", "rate_limit_error", "rate_limit_reached_error",
-            "too_many_requests", "insufficient_quota", "exceeded_current_quota_error",
-            "billing_error", "billing_hard_limit_reached", "resource_exhausted", "slow_down",
+            "too_many_requests", 
+            "resource_exhausted", "slow_down",
             "throttling", "throttling.ratequota", "throttling.allocationquota", "limit_requests",
             "model_rate_limit",
         ),
@@ -104,9 +105,9 @@ FAILURE_TABLE: tuple[Row, ...] = (
             "string_above_max_length", "context_overflow",
         ),
     ),
-    ("status", "auth", ("401", "403")),
+    ("status", "auth", ("401", "402", "403")),
     ("status", "context-too-long", ("413",)),
-    ("status", "rate-limited", ("402", "429")),
+    ("status", "rate-limited", ("429",)),
     ("status", "timeout", ("408", "504")),
     ("status", "unavailable", ("5xx",)),
     (
@@ -168,6 +169,53 @@ FAILURE_TABLE: tuple[Row, ...] = (
             "connection refused", "connection reset", "fetch failed", "socket hang up",
         ),
     ),
+    (
+        "finish",
+        "length",
+        (
+            "length", "max_tokens", "max_output_tokens", "token_limit",
+            "maxpredictedtokensreached",
+        ),
+    ),
+    (
+        "finish",
+        "refusal",
+        (
+            "refusal", "content_filter", "content_filtered", "guardrail_intervened",
+            "safety", "recitation", "blocklist", "prohibited_content", "spii",
+            "sensitive", "error_toxic",
+        ),
+    ),
+    (
+        "finish",
+        "context-too-long",
+        (
+            "model_context_window_exceeded", "model_length", "error_limit",
+            "contextlengthreached",
+        ),
+    ),
+    (
+        "finish",
+        "timeout",
+        (
+            "timeout", "time_limit",
+        ),
+    ),
+    (
+        "finish",
+        "unavailable",
+        (
+            "error", "network_error", "insufficient_system_resource",
+        ),
+    ),
+    (
+        "finish",
+        "other",
+        (
+            "tool_calls", "tool_call", "tool_use", "function_call", "pause_turn",
+            "malformed_function_call", "malformed_tool_use", "unexpected_tool_call",
+        ),
+    ),
 )
 
 
@@ -180,6 +228,7 @@ _NAMES = _map_of("name")
 _CODES = _map_of("code")
 _STATUSES = _map_of("status")
 _WORDS = _map_of("words")
+_FINISHES = _map_of("finish")
 
 
 def code_of_name(name: str) -> str | None:
@@ -190,6 +239,14 @@ def code_of_name(name: str) -> str | None:
 def code_of_code(code: str) -> str | None:
     """Returns the code of a provider's or system's code, without case."""
     return _CODES.get(code.lower())
+
+
+def code_of_finish(word: str) -> str | None:
+    """Returns what a word for the end of an answer means: `length`, `refusal` or a failure's code.
+
+    None: the answer is complete.
+    """
+    return _FINISHES.get(word.strip().lower().replace("-", "_"))
 
 
 def code_of_status(status: int) -> str | None:

@@ -13,7 +13,7 @@ from typing import Any, NotRequired, Protocol, TypedDict, cast
 
 from .completions import TIMEOUT_MS, checked
 from .errors import LcmError
-from .results import Completion, CompletionRequest, Finish
+from .results import Completion, CompletionRequest
 from .settings import HostSettings
 
 PURPOSES = ("leaf", "condensed", "file", "ask", "focus")
@@ -25,8 +25,8 @@ class MaybeBlank(TypedDict):
 
     text: str | None
     """The text; None is a blank answer."""
-    finish: NotRequired[Finish | None]
-    """Reason for which the model stopped writing. Default: `stop`."""
+    finish: NotRequired[str | None]
+    """The provider's word for the end of the answer, such as `length`. Default: `stop`."""
     model: NotRequired[str]
     """Name of the model that answered; stored with the summary."""
     input_tokens: NotRequired[int]

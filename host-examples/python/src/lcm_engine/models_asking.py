@@ -41,7 +41,8 @@ def ask(
     """Returns the first answer within `limit_ms`, else the last failure, and the count of tries.
 
     After an answer that the engine judges as blank or cut off, the next model is asked. The first
-    such answer is returned if no later model gives a good answer.
+    such answer is returned if no later model gives a good answer, else the failure of a prompt that
+    was too long.
     """
     models = asking.models.of(request["purpose"])
     if not models:
@@ -49,6 +50,7 @@ def ask(
         return {"done": done}, 1
     asked = 0
     faulty: Answered | None = None
+    too_long: Answered | None = None
     end = None if limit_ms is None else time.monotonic() + limit_ms / 1000
     answer: Answered = {}
     chain = list(product(asking.requests_of(request), models))
@@ -69,14 +71,17 @@ def ask(
                     break
             if "done" in answer:
                 return answer, asked
+            if completions.failure_code(answer) == completions.TOO_LONG:
+                too_long = too_long or answer
+                break
             if completions.failure_code(answer) not in completions.RETRIED:
-                return faulty or answer, asked
+                return faulty or too_long or answer, asked
             pause = completions.pause_seconds(answer, attempt)
             if pause is None or attempt == asking.asks:
                 break
             yield Pause(pause if left is None else min(pause, left))
-    # The engine rejects a faulty answer by its rules.
-    return faulty or answer, asked
+    # The engine rejects a faulty answer by its rules; a long prompt concerns this request alone.
+    return faulty or too_long or answer, asked
 
 
 def ask_all(

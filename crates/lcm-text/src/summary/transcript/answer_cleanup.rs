@@ -17,18 +17,48 @@ const FIXED_NOTES: [&str; 5] = [
     "[Capped]",
     "[truncated for context management]",
 ];
-const REASONING_TAGS: [&str; 4] = ["thinking", "think", "reasoning", "thought"];
+/// Names of reasoning in angle brackets, as in `<think>` and `</think>`: of DeepSeek R1 and Qwen 3
+/// (`think`), of EXAONE (`thought`), of Seed-OSS (`seed:think`), and of prompts that ask for a
+/// draft before the answer (`analysis`, `scratchpad`, `reflection`).
+const REASONING_TAGS: [&str; 8] = [
+    "thinking",
+    "think",
+    "reasoning",
+    "thought",
+    "analysis",
+    "scratchpad",
+    "reflection",
+    "seed:think",
+];
+/// Marks before and after reasoning in other forms, in lower case: of Magistral, Kimi-VL, gpt-oss
+/// (harmony), Gemma 4, Sky-T1, Command A and Apertus.
+const REASONING_MARKS: [(&str, &str); 8] = [
+    ("[think]", "[/think]"),
+    ("\u{25c1}think\u{25b7}", "\u{25c1}/think\u{25b7}"),
+    ("<|channel|>", "<|channel|>final<|message|>"),
+    ("<|start|>assistant<|channel|>", "<|channel|>final<|message|>"),
+    ("<|channel>", "<channel|>"),
+    ("<|begin_of_thought|>", "<|end_of_thought|>"),
+    ("<|start_thinking|>", "<|end_thinking|>"),
+    ("<|inner_prefix|>", "<|inner_suffix|>"),
+];
+/// First characters of all tags and marks.
+const MARK_STARTS: [char; 3] = ['<', '[', '\u{25c1}'];
+/// Channel names of gpt-oss without the marks around them, which some servers drop: the reasoning
+/// begins with the first name, and the answer follows the second.
+const BARE_CHANNELS: (&str, &str) = ("analysis", "assistantfinal");
 const THINKING_HEADER: &str = "thinking process:";
 
 /// Removes the model's reasoning and trims; the result is empty if the answer was only reasoning.
 ///
 /// Removed are:
 ///
-/// - tagged blocks (`think`, `thinking`, `reasoning`, `thought`) at the start; a block without a
-///   closing tag extends to the end;
-/// - later tagged blocks that begin and end at line bounds;
-/// - everything before a closing tag that is alone on its line and has no opening tag;
-/// - a leading `Thinking Process:` with its list.
+/// - blocks of [`REASONING_TAGS`] and [`REASONING_MARKS`] at the start; a block without a closing
+///   tag extends to the end;
+/// - later blocks that begin and end at line bounds;
+/// - everything before a closing tag that has no opening tag and ends its line, if the tag is alone
+///   on the line or directly after the end of a sentence;
+/// - a leading `Thinking Process:` with its list, and a leading [`BARE_CHANNELS`].
 ///
 /// A tag within a line is kept.
 #[must_use]
@@ -44,7 +74,8 @@ pub fn strip_reasoning(text: &str) -> String {
             Some(closings.next_from(at).and_then(|tag| text.get(tag.end..)).unwrap_or(""))
         } else {
             let stray = closings.next_from(at).filter(|tag| tag.is_stray(at));
-            stray.and_then(|tag| text.get(tag.end..)).or_else(|| skip_thinking_header(rest))
+            let stray = stray.and_then(|tag| text.get(tag.end..));
+            stray.or_else(|| skip_thinking_header(rest)).or_else(|| skip_bare_channels(rest))
         };
         let Some(after) = after else { break };
         rest = after.trim_start();
@@ -59,15 +90,15 @@ struct ClosingTag {
     end: usize,
     /// Offset of the last opening tag before the closing tag; `None`: no opening tag was found.
     opening_at: Option<usize>,
-    /// Whether the line has only whitespace before the tag and nothing after the tag.
-    fills_line: bool,
+    /// Whether the tag ends its line, and is alone on the line or follows the end of a sentence.
+    is_apart: bool,
 }
 
 impl ClosingTag {
-    /// Returns whether the tag is alone on its line and no opening tag at or after `at` precedes
-    /// the tag. Some chat templates put the opening tag into the prompt.
+    /// Returns whether the tag is apart and no opening tag at or after `at` precedes the tag. Some
+    /// chat templates put the opening tag into the prompt.
     fn is_stray(&self, at: usize) -> bool {
-        self.fills_line && self.opening_at.is_none_or(|opening| opening < at)
+        self.is_apart && self.opening_at.is_none_or(|opening| opening < at)
     }
 }
 
@@ -95,18 +126,23 @@ impl<'a> ClosingTagScanner<'a> {
 fn find_closing_tag(text: &str, from: usize) -> Option<ClosingTag> {
     let (before, after) = split_at_closing_tag(text.get(from..)?)?;
     let opening = before
-        .rmatch_indices('<')
+        .rmatch_indices(MARK_STARTS)
         .find(|(at, _)| before.get(*at..).is_some_and(|tagged| strip_opening_tag(tagged).is_some()))
         .map(|(at, _)| from + at);
-    let fills_line = (after.is_empty() || after.starts_with(['\n', '\r']))
-        && before.rsplit('\n').next().is_none_or(|line| line.trim().is_empty());
+    let is_apart = (after.is_empty() || after.starts_with(['\n', '\r']))
+        && (before.ends_with(['.', '!', '?'])
+            || before.rsplit('\n').next().is_none_or(|line| line.trim().is_empty()));
     let (start, end) = (from + before.len(), text.len() - after.len());
-    Some(ClosingTag { start, end, opening_at: opening, fills_line })
+    Some(ClosingTag { start, end, opening_at: opening, is_apart })
 }
 
 /// Returns the text after the opening tag that `text` starts with; `None`: `text` starts with no
-/// opening tag of [`REASONING_TAGS`].
+/// opening tag of [`REASONING_TAGS`] and no opening mark of [`REASONING_MARKS`].
 fn strip_opening_tag(text: &str) -> Option<&str> {
+    let mut marks = REASONING_MARKS.iter();
+    if let Some((opening, _)) = marks.find(|(mark, _)| starts_with_ignore_case(text, mark)) {
+        return text.get(opening.len()..);
+    }
     let rest = text.strip_prefix('<')?;
     let tag = REASONING_TAGS.iter().find(|tag| starts_with_ignore_case(rest, tag))?;
     let rest = rest.get(tag.len()..)?;
@@ -118,22 +154,33 @@ fn strip_opening_tag(text: &str) -> Option<&str> {
     rest.strip_prefix('>')
 }
 
-/// Returns the text before and after the first closing tag in `text`; `None`: no closing tag.
+/// Returns the text before and after the first closing tag or mark; `None`: there is none.
 fn split_at_closing_tag(text: &str) -> Option<(&str, &str)> {
-    let mut from = 0;
-    loop {
-        let at = from + text.get(from..)?.find("</")?;
-        let inside = text.get(at + 2..)?;
-        let after = REASONING_TAGS
-            .iter()
-            .find(|tag| starts_with_ignore_case(inside, tag))
-            .and_then(|tag| inside.get(tag.len()..))
-            .and_then(|rest| rest.trim_start().strip_prefix('>'));
-        if let Some(after) = after {
-            return Some((text.get(..at)?, after));
-        }
-        from = at + 2;
+    let mut marks = text.match_indices(MARK_STARTS);
+    marks.find_map(|(at, _)| {
+        let (before, rest) = text.split_at_checked(at)?;
+        Some((before, strip_closing_tag(rest)?))
+    })
+}
+
+/// Returns the text after the closing tag or mark that `text` starts with; `None`: `text` starts
+/// with neither.
+fn strip_closing_tag(text: &str) -> Option<&str> {
+    let mut marks = REASONING_MARKS.iter();
+    if let Some((_, closing)) = marks.find(|(_, mark)| starts_with_ignore_case(text, mark)) {
+        return text.get(closing.len()..);
     }
+    let inside = text.strip_prefix("</")?;
+    let name = REASONING_TAGS.iter().find(|tag| starts_with_ignore_case(inside, tag))?;
+    inside.get(name.len()..)?.trim_start().strip_prefix('>')
+}
+
+/// Returns the text after leading [`BARE_CHANNELS`]; `None`: `text` does not start with them.
+fn skip_bare_channels(text: &str) -> Option<&str> {
+    let reasoning = text.strip_prefix(BARE_CHANNELS.0)?;
+    let (reasoning, answer) = reasoning.split_once(BARE_CHANNELS.1)?;
+    // A word that begins with the name is no channel.
+    reasoning.starts_with(|c: char| c == '\n' || c.is_uppercase()).then_some(answer)
 }
 
 /// Returns the text after a leading `Thinking Process:` and the paragraphs of its list; `None`:
@@ -157,7 +204,7 @@ fn skip_thinking_header(text: &str) -> Option<&str> {
     }
 }
 
-/// Removes blocks of [`REASONING_TAGS`] whose opening tag starts a line and closing tag ends one.
+/// Removes blocks of reasoning whose opening tag starts a line and closing tag ends one.
 fn strip_reasoning_blocks(text: &str) -> String {
     let mut closings = ClosingTagScanner::new(text);
     let mut out = String::with_capacity(text.len());

@@ -6,6 +6,7 @@
 //! also renders summaries for contexts, and removes reasoning from answers.
 
 mod answer_cleanup;
+mod answer_wrapping;
 mod block_header;
 mod framing;
 mod injected_context;
@@ -22,6 +23,7 @@ pub(crate) use self::{
 };
 pub use self::{
     answer_cleanup::{strip_reasoning, strip_truncation_notes},
+    answer_wrapping::{strip_enclosure, unwrap_answer},
     block_header::{BlockHeader, parse_block_header, parse_inline_header},
     framing::{frame_answer, frame_content},
     summary_markup::{

@@ -258,6 +258,29 @@ fn reasoning_is_stripped() {
         ("## Thinking Process: x", ""),
         ("we use the <think> tag and </think> too", "we use the <think> tag and </think> too"),
         ("the parser\nends at </think>\nnow", "the parser\nends at </think>\nnow"),
+        ("[THINK]a[/THINK]answer", "answer"),
+        ("\u{25c1}think\u{25b7}a\u{25c1}/think\u{25b7}answer", "answer"),
+        ("<seed:think>a</seed:think>answer", "answer"),
+        ("<analysis>\na\n</analysis>\n\nanswer", "answer"),
+        ("<scratchpad>a</scratchpad>\n<reflection>b</reflection>\nanswer", "answer"),
+        ("<|begin_of_thought|>a<|end_of_thought|>answer", "answer"),
+        ("<|START_THINKING|>a<|END_THINKING|>answer", "answer"),
+        ("<|inner_prefix|>a<|inner_suffix|>answer", "answer"),
+        ("<|channel>thought\na<channel|>answer", "answer"),
+        (
+            "<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>answer",
+            "answer",
+        ),
+        ("<|start|>assistant<|channel|>final<|message|>answer", "answer"),
+        ("<|channel|>analysis<|message|>never ends", ""),
+        ("analysisWe need a summary.assistantfinalanswer", "answer"),
+        ("analysis\nWe need it.\nassistantfinal\nanswer", "answer"),
+        ("Let me see. Done.</think>\n\nanswer", "answer"),
+        ("[THINK]never ends", ""),
+        ("analysis of assistantfinal marks", "analysis of assistantfinal marks"),
+        ("[thinking] about it", "[thinking] about it"),
+        ("`<think>` is removed; `[THINK]` too", "`<think>` is removed; `[THINK]` too"),
+        ("it cuts up to `</think>`.\nand on", "it cuts up to `</think>`.\nand on"),
         ("plain\n", "plain"),
         ("<b>kept</b>", "<b>kept</b>"),
         (" \n ", ""),
@@ -267,12 +290,56 @@ fn reasoning_is_stripped() {
     }
 }
 
+#[test]
+fn an_answer_is_taken_out_of_what_encloses_it() {
+    let cases = [
+        ("Here is the summary:\n\nanswer", "answer"),
+        ("Here's a concise summary of the conversation so far:\nanswer", "answer"),
+        ("Sure!\n\nHere is the summary you requested:\n\nanswer", "answer"),
+        ("Certainly! Below is a short summary of this part:\nanswer", "answer"),
+        ("**Summary:**\nanswer", "answer"),
+        ("```\nanswer\n```", "answer"),
+        ("```markdown\n- a\n- b\n```", "- a\n- b"),
+        ("Here is the summary:\n```text\nanswer\n```", "answer"),
+        ("```\nnever ends", "never ends"),
+        ("<summary>\nanswer\n</summary>", "answer"),
+        ("<Answer>answer</ANSWER>", "answer"),
+        ("<summary>\nnever ends", "never ends"),
+        ("Okay, here is the summary:\n<summary>\n```md\nanswer\n```\n</summary>", "answer"),
+        ("answer<|return|>", "answer"),
+        ("<|START_RESPONSE|>answer<|END_RESPONSE|>", "answer"),
+        ("answer<|im_end|>\n<|endoftext|>", "answer"),
+        ("The user asked:\n- x", "The user asked:\n- x"),
+        ("Summary of the parser's errors:\n- x", "Summary of the parser's errors:\n- x"),
+        ("Here the tests failed:\n- x", "Here the tests failed:\n- x"),
+        ("```\na\n```\nb\n```\nc\n```", "```\na\n```\nb\n```\nc\n```"),
+        ("<output> goes to a file", "<output> goes to a file"),
+        ("<summary>a</summary> b", "<summary>a</summary> b"),
+        ("a <|b|> c", "a <|b|> c"),
+        ("```", ""),
+        ("<|x|><|y|>", ""),
+        ("", ""),
+    ];
+    for (answer, expected) in cases {
+        assert_eq!(unwrap_answer(answer), expected, "{answer:?}");
+    }
+}
+
 /// Goal: the time is linear. A function that reads the rest of the text again at every repetition
 /// would take a minute or more for each of these texts.
 #[test]
 fn cleaning_takes_time_with_the_length_of_what_is_repeated() {
     const BYTES: usize = 1 << 20;
-    let units = ["<think>x\n", "<think \n", "Thinking Process:\n\n", "[", "[Capped "];
+    let units = [
+        "<think>x\n",
+        "<think \n",
+        "Thinking Process:\n\n",
+        "[",
+        "[Capped ",
+        "<|channel|>",
+        "[THINK]x\n",
+        "\u{25c1}",
+    ];
     for (unit, end) in units.iter().flat_map(|unit| ["", "</think> y"].map(|end| (unit, end))) {
         let text = format!("x\n{}{end}", unit.repeat(BYTES / unit.len()));
         assert_eq!(strip_reasoning(&text), text.trim_end());
@@ -280,6 +347,12 @@ fn cleaning_takes_time_with_the_length_of_what_is_repeated() {
     }
     let headers = "Thinking Process:\n\n".repeat(BYTES / 19);
     assert_eq!(strip_reasoning(&format!("{headers}the </think> tag")), "the </think> tag");
+    for unit in ["<answer>", "<summary>\n", "Summary:\n", "ok\n", "```\n", "<|x|>", "<|"] {
+        let text = unit.repeat(BYTES / unit.len());
+        assert!(unwrap_answer(&text).len() <= text.len());
+        let text = format!("{text}{}", "</answer>".repeat(BYTES / 9));
+        assert!(unwrap_answer(&text).len() <= text.len());
+    }
     let blank = "\n".repeat(BYTES);
     assert_eq!(strip_reasoning(&format!("Thinking Process:{blank}1. a\n\nanswer")), "answer");
 }
