@@ -232,8 +232,9 @@ fn rolled_back() -> Vec<Value> {
 /// Texts of the assembled context.
 fn context(place: &Place) -> Vec<String> {
     let context = place.json(&["assemble", "--budget", "4000", "--dialect", "openai-chat"]);
-    let messages = context["messages"].as_array().unwrap().iter();
-    messages.map(|message| message["content"].as_str().unwrap().to_owned()).collect()
+    let messages = context.get("messages").and_then(Value::as_array).unwrap().iter();
+    let text = |message: &Value| message.get("content").and_then(Value::as_str).unwrap().to_owned();
+    messages.map(text).collect()
 }
 
 #[test]

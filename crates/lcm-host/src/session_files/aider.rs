@@ -8,7 +8,7 @@
 //! The time of a session has no time zone and is no time of a message, so messages are undated.
 
 use super::{
-    Found,
+    Found, Growth,
     records::{self, Collector, Draft},
 };
 
@@ -19,6 +19,9 @@ pub(super) fn is_history(text: &str) -> bool {
     text.lines().any(|line| line.starts_with(START))
 }
 
+/// Lines, each with its index in the file.
+type IndexedLines<'a> = Vec<(usize, &'a str)>;
+
 /// Author of consecutive lines.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Author {
@@ -27,9 +30,10 @@ enum Author {
     Program,
 }
 
-/// Reads the sessions of a history. Lines before the first session are one, too.
-pub(super) fn read(text: &str) -> Vec<Found> {
-    let mut sessions: Vec<(Option<&str>, Vec<(usize, &str)>)> = Vec::new();
+/// Reads the sessions of a history. Lines before the first session are one, too. The last message
+/// of a growing file is not read, because its next line may belong to it.
+pub(super) fn read(text: &str, growth: Growth) -> Vec<Found> {
+    let mut sessions: Vec<(Option<&str>, IndexedLines<'_>)> = Vec::new();
     for (index, line) in text.lines().enumerate() {
         if let Some(time) = line.strip_prefix(START) {
             sessions.push((Some(time.trim()), Vec::new()));
@@ -39,11 +43,15 @@ pub(super) fn read(text: &str) -> Vec<Found> {
             lines.push((index, line));
         }
     }
-    let sessions = sessions.into_iter().map(|(time, lines)| read_session(time, &lines));
+    let last = sessions.len();
+    let sessions = sessions.into_iter().enumerate().map(|(index, (time, lines))| {
+        let growth = if index + 1 < last { Growth::Ended } else { growth };
+        read_session(time, &lines, growth)
+    });
     sessions.filter(|found| !found.messages.is_empty()).collect()
 }
 
-fn read_session(time: Option<&str>, lines: &[(usize, &str)]) -> Found {
+fn read_session(time: Option<&str>, lines: &[(usize, &str)], growth: Growth) -> Found {
     let mut out = Collector::default();
     let session = time.map(|time| format!("aider {time}"));
     out.ids.enter(session.as_deref().unwrap_or_default());
@@ -78,7 +86,9 @@ fn read_session(time: Option<&str>, lines: &[(usize, &str)]) -> Found {
         }
         run.push(text.strip_suffix("  ").unwrap_or(text));
     }
-    push(&mut out, author, first, &run);
+    if growth == Growth::Ended {
+        push(&mut out, author, first, &run);
+    }
     out.finish()
 }
 

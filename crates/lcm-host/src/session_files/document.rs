@@ -42,7 +42,7 @@ pub(super) fn read(source: &Source, growth: Growth) -> Result<Option<Vec<Session
         if !aider::is_history(&text) {
             return Ok(None);
         }
-        let found = aider::read(&text).into_iter();
+        let found = aider::read(&text, growth).into_iter();
         return Ok(Some(found.map(|found| SessionFile::of(Format::Aider, found)).collect()));
     }
     if Object::read(first).is_ok() {
@@ -107,14 +107,14 @@ fn add_or_replace(files: &mut Vec<SessionFile>, file: SessionFile) {
 
 /// Returns whether an object has all messages of a conversation.
 fn is_document(object: &Object<'_>) -> bool {
-    let has_objects = |key: &&str| {
+    let has_objects = |key: &str| {
         let list = object.list(key).unwrap_or_default();
         list.first().is_some_and(|first| line::is_object(first))
     };
     let is_record = object.any("role").is_some() || object.any("message").is_some();
     let is_list = ["messages", "contents", "chat_messages", "conversations", "history"]
-        .iter()
-        .any(|key| has_objects(key));
+        .into_iter()
+        .any(has_objects);
     let is_request = object.has("input") && object.has("model") && !object.has("type");
     !is_record && (is_list || is_request || object.object("mapping").is_some())
 }

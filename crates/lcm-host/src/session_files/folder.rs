@@ -167,7 +167,10 @@ fn read_path(path: &Path) -> Result<Vec<SessionFile>, String> {
         return read_open_code(path).map(|file| Vec::from([file]));
     }
     let bytes = fs::read(path).map_err(|error| format!("cannot be read: {error}"))?;
-    let files = read_bytes(&bytes, Growth::Growing).map_err(|error| match error.line {
+    // A program may be writing to a file of lines; a history would wait for its next prompt.
+    let is_history = path.file_name().is_some_and(|name| name == AIDER);
+    let growth = if is_history { Growth::Ended } else { Growth::Growing };
+    let files = read_bytes(&bytes, growth).map_err(|error| match error.line {
         Some(line) => format!("line {} {}", line + 1, error.reason),
         None => error.reason,
     })?;

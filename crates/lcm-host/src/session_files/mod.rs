@@ -13,7 +13,7 @@
 //! | Claude Code | `user` and `assistant` lines, queued prompts, attachments | `anthropic` | `uuid` |
 //! | Codex | `response_item` lines, in early files bare items | `lcm` | session id, `/`, item id |
 //! | `OpenClaw`, Pi, Droid | `message` and `custom_message` entries | `lcm` | session id, `/`, entry id |
-//! | records of other agents and exports | see [`forms`] | `lcm` | id of the record |
+//! | records of other agents, and exports | those of persons, models and tools | `lcm` | id of the record |
 //! | messages | every line | its own | id of the message |
 //!
 //! **Kept content.** The whole content of a message is kept.
@@ -60,7 +60,7 @@ mod entries;
 mod exports;
 mod folder;
 mod follow;
-pub mod forms;
+mod forms;
 mod gemini_cli;
 mod line;
 mod notes;
