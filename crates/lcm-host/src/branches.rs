@@ -238,10 +238,10 @@ impl SessionIngest<'_> {
 /// Returns the entry id of a message; `None`: it has none.
 fn read_id(text: &str) -> Option<String> {
     #[derive(serde::Deserialize)]
-    struct Id {
+    struct EntryId {
         id: Option<Value>,
     }
-    match serde_json::from_str::<Id>(text).ok()?.id? {
+    match serde_json::from_str::<EntryId>(text).ok()?.id? {
         Value::String(id) => Some(id),
         _ => None,
     }
@@ -250,9 +250,9 @@ fn read_id(text: &str) -> Option<String> {
 /// Returns whether a message is one of the system, which may have no seq.
 fn is_system(text: &str) -> bool {
     #[derive(serde::Deserialize)]
-    struct Role {
+    struct MessageRole {
         role: Option<Value>,
     }
-    let role = serde_json::from_str::<Role>(text).ok().and_then(|message| message.role);
+    let role = serde_json::from_str::<MessageRole>(text).ok().and_then(|message| message.role);
     role == Some(Value::from("system"))
 }

@@ -378,7 +378,10 @@ fn documents_and_notes_are_read() {
 #[test]
 fn tail_follows_every_growing_form() {
     let said = |id: u32, text: &str| json!({"id": id.to_string(), "type": "user", "content": text});
-    let copilot = |id: u32, text: &str| json!({"type": "user.message", "id": id.to_string(), "data": {"content": text}});
+    let copilot = |id: u32, text: &str| {
+        let data = json!({"content": text});
+        json!({"type": "user.message", "id": id.to_string(), "data": data})
+    };
     let step = |step: u32, text: &str| {
         json!({"step_index": step, "source": "USER_EXPLICIT", "type": "USER_INPUT",
             "content": text})

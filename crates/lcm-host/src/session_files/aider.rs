@@ -22,9 +22,9 @@ pub(super) fn is_history(text: &str) -> bool {
 /// Lines, each with its index in the file.
 type IndexedLines<'a> = Vec<(usize, &'a str)>;
 
-/// Author of consecutive lines.
+/// LineAuthor of consecutive lines.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Author {
+enum LineAuthor {
     Person,
     Model,
     Program,
@@ -57,13 +57,13 @@ fn read_session(time: Option<&str>, lines: &[(usize, &str)], growth: Growth) -> 
     out.ids.enter(session.as_deref().unwrap_or_default());
     out.set_session(session, None);
     let mut run: Vec<&str> = Vec::new();
-    let (mut author, mut first) = (Author::Model, 0);
+    let (mut author, mut first) = (LineAuthor::Model, 0);
     let mut is_fenced = false;
     for (index, line) in lines {
         let prefixed = match (line.strip_prefix("#### "), line.strip_prefix('>')) {
-            (Some(text), _) if !is_fenced => Some((Author::Person, text)),
-            (None, _) if *line == "####" && !is_fenced => Some((Author::Person, "")),
-            (None, Some(text)) if !is_fenced => Some((Author::Program, text.trim_start())),
+            (Some(text), _) if !is_fenced => Some((LineAuthor::Person, text)),
+            (None, _) if *line == "####" && !is_fenced => Some((LineAuthor::Person, "")),
+            (None, Some(text)) if !is_fenced => Some((LineAuthor::Program, text.trim_start())),
             _ => None,
         };
         // A blank line ends neither an answer nor a prompt of several lines.
@@ -71,9 +71,9 @@ fn read_session(time: Option<&str>, lines: &[(usize, &str)], growth: Growth) -> 
         let (next, text) = match prefixed {
             Some(prefixed) => prefixed,
             None if is_blank => (author, ""),
-            None => (Author::Model, *line),
+            None => (LineAuthor::Model, *line),
         };
-        if line.trim_start().starts_with("```") && next == Author::Model {
+        if line.trim_start().starts_with("```") && next == LineAuthor::Model {
             is_fenced = !is_fenced;
         }
         if next != author {
@@ -92,15 +92,15 @@ fn read_session(time: Option<&str>, lines: &[(usize, &str)], growth: Growth) -> 
     out.finish()
 }
 
-fn push(out: &mut Collector, author: Author, index: usize, run: &[&str]) {
+fn push(out: &mut Collector, author: LineAuthor, index: usize, run: &[&str]) {
     let text = run.join("\n");
     let text = text.trim();
     if text.is_empty() {
         return;
     }
-    let role = if author == Author::Model { "assistant" } else { "user" };
+    let role = if author == LineAuthor::Model { "assistant" } else { "user" };
     let mut draft = Draft::new(role).with(Vec::from([records::text_part(text)]));
-    if author == Author::Program {
+    if author == LineAuthor::Program {
         r#"{"console":true}"#.clone_into(&mut draft.source);
     }
     out.push(index, &format!("{role} {text}"), &draft);

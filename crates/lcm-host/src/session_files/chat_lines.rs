@@ -44,7 +44,9 @@ pub(super) fn fit_agent_chat(object: &Object<'_>) -> Fit {
 
 /// Returns how a record fits messages of `LangChain`.
 pub(super) fn fit_lang_chain(object: &Object<'_>) -> Fit {
-    if object.any("role").is_some() {
+    // Records of Claude Code have the type `system`, too.
+    let others = ["role", "uuid", "sessionId", "subtype"];
+    if others.iter().any(|key| object.has(key)) {
         return Fit::No;
     }
     let message = lang_chain_message(object);

@@ -21,7 +21,7 @@ const BEGINNINGS_MAX: usize = 1_000;
 
 /// The lines of a file.
 #[derive(Debug, Default)]
-pub(super) struct Source {
+pub(super) struct SourceLines {
     /// Lines that are not blank, each with its index in the file.
     lines: Vec<(usize, String)>,
     blank_lines: usize,
@@ -29,7 +29,7 @@ pub(super) struct Source {
     carriage_returns: usize,
 }
 
-impl Source {
+impl SourceLines {
     /// Returns the lines that are not blank.
     pub(super) fn lines(&self) -> &[(usize, String)] {
         &self.lines
@@ -55,8 +55,8 @@ impl Source {
 
 /// Splits a file into lines. Bytes that are no UTF-8 become U+FFFD, so that such a line is damaged
 /// or has the mark in its text.
-pub(super) fn split_lines(bytes: &[u8], growth: Growth) -> Source {
-    let mut source = Source::default();
+pub(super) fn split_lines(bytes: &[u8], growth: Growth) -> SourceLines {
+    let mut source = SourceLines::default();
     let without_mark = bytes.strip_prefix(b"\xEF\xBB\xBF");
     source.byte_order_marks = usize::from(without_mark.is_some());
     let bytes = without_mark.unwrap_or(bytes);

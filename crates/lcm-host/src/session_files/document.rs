@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use super::{
     Format, Found, Growth, LineError, SessionFile, aider,
-    damage::Source,
+    damage::SourceLines,
     exports, forms,
     line::{self, Object, Text},
     notes, read_records,
@@ -33,7 +33,10 @@ const IDS: [&str; 6] =
 /// # Errors
 ///
 /// The document is not JSON, or has no messages in a known form.
-pub(super) fn read(source: &Source, growth: Growth) -> Result<Option<Vec<SessionFile>>, LineError> {
+pub(super) fn read(
+    source: &SourceLines,
+    growth: Growth,
+) -> Result<Option<Vec<SessionFile>>, LineError> {
     let lines = source.lines();
     let Some((first_index, first)) = lines.first() else { return Ok(None) };
     let head = first.trim_start();

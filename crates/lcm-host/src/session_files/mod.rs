@@ -10,10 +10,11 @@
 //!
 //! | format | messages | dialect | entry id |
 //! |---|---|---|---|
-//! | Claude Code | `user` and `assistant` lines, queued prompts, attachments | `anthropic` | `uuid` |
-//! | Codex | `response_item` lines, in early files bare items | `lcm` | session id, `/`, item id |
-//! | `OpenClaw`, Pi, Droid | `message` and `custom_message` entries | `lcm` | session id, `/`, entry id |
-//! | records of other agents, and exports | those of persons, models and tools | `lcm` | id of the record |
+//! | Claude Code | `user` and `assistant` lines, attachments, prompts | `anthropic` | `uuid` |
+//! | Codex | `response_item` lines, in early files bare items | `lcm` | session, `/`, item id |
+//! | `OpenClaw` | `message` and `custom_message` entries | `lcm` | session, `/`, entry id |
+//! | Kimi, Hermes | lines with a role | `openai-chat` | hash of the line |
+//! | other agents, exports | of persons, models, tools | `lcm` | id of the record |
 //! | messages | every line | its own | id of the message |
 //!
 //! **Kept content.** The whole content of a message is kept.

@@ -66,7 +66,7 @@ fn push(out: &mut Collector, role: &'static str, index: usize, paragraph: &[&str
 }
 
 /// Returns the text of the lines of a source, for a Markdown history.
-pub(super) fn join_lines(source: &damage::Source) -> String {
+pub(super) fn join_lines(source: &damage::SourceLines) -> String {
     let mut text = String::new();
     let mut next = 0;
     for (index, line) in source.lines() {
