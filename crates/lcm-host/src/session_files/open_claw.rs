@@ -43,9 +43,11 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<Found, Li
     let nodes: Vec<Node> = objects.iter().map(build_node).collect();
     let (live, parents) = (tree::live(&nodes), tree::parents(&nodes));
     let mut taken: HashMap<usize, String> = HashMap::new();
-    let mut session = String::new();
-    for object in objects.iter().filter(|object| is_header(object)) {
-        session = object.text("id").unwrap_or_default();
+    // Sessions, each with the index of its header. A header counts from its line on, so that no
+    // id changes when the file grows.
+    let mut sessions: Vec<(usize, String)> = Vec::new();
+    for (index, object) in objects.iter().enumerate().filter(|(_, object)| is_header(object)) {
+        sessions.push((index, object.text("id").unwrap_or_default()));
         found.session = object.text("id").or(found.session);
         found.project = object.text("cwd").or(found.project);
         if object.has("parentSession") || object.has("branchedFrom") {
@@ -71,6 +73,8 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<Found, Li
         let id = match object.text("id") {
             Some(id) => {
                 let content = object.any("message").map_or(line.as_str(), RawValue::get);
+                let header = sessions.iter().rfind(|(header, _)| *header < index);
+                let session = header.map(|(_, session)| session.as_str()).unwrap_or_default();
                 ids.own(&format!("{session}/{id}"), content)
             }
             None => ids.of_line(line),
