@@ -2,6 +2,8 @@
 
 #![allow(rustdoc::broken_intra_doc_links, reason = "help texts are plain text, not Markdown")]
 
+mod ingest;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -10,6 +12,8 @@ use lcm_host::{
     types::Dialect as WitDialect, work::Mode as WitMode,
 };
 use serde::Serialize;
+
+pub(crate) use ingest::Ingest;
 
 /// Lossless context management: keep every message, work with a context that fits.
 #[derive(Debug, Parser)]
@@ -124,34 +128,6 @@ pub(crate) enum Command {
     },
     /// Print the manual page of the program, in roff
     Man,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct Ingest {
-    /// Dialect of the messages: lcm, anthropic, openai-chat, openai-responses, gemini, or auto,
-    /// which detects the dialect and also reads session files of Claude Code, Codex and OpenClaw
-    #[arg(long, value_name = "D", default_value = "lcm")]
-    pub(crate) dialect: Dialect,
-    /// Follow one file while it grows and when it is rotated, until interrupted; print one result
-    /// for each change
-    #[arg(long, conflicts_with = "append_mode")]
-    pub(crate) tail: bool,
-    /// Treatment of stored messages: transcript skips them; new stores every message unless its id
-    /// or event key is stored
-    #[arg(long, value_enum, default_value = "transcript")]
-    pub(crate) append_mode: AppendMode,
-    /// Store nothing when the messages look like a replay
-    #[arg(long)]
-    pub(crate) refuse_replay: bool,
-    /// System prompt that the messages do not have
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) system: Option<String>,
-    /// Key of the family that the conversation belongs to or joins
-    #[arg(long, value_name = "KEY")]
-    pub(crate) family: Option<String>,
-    /// Files with one message per line; - is standard input
-    #[arg(value_name = "FILE", default_value = "-")]
-    pub(crate) files: Vec<PathBuf>,
 }
 
 #[derive(Args, Debug)]

@@ -1,8 +1,9 @@
-//! Reads transcripts, line by line, from files and standard input.
+//! Reads transcripts from files and standard input.
 //!
-//! In: files with one message per line, or session files. Out: the messages, their files and lines
-//! for errors, and counts of dropped lines. The component decides whether a line is a message;
-//! `lcm_host::session_files` converts the lines of session files.
+//! In: files with one message per line, or with `--dialect auto` session files, exports and
+//! documents. Out: conversations, each with its messages, their files and lines for errors, and
+//! warnings. The component decides whether a line is a message; `lcm_host::session_files` reads the
+//! other forms.
 
 use std::{
     fs::File,
@@ -11,17 +12,27 @@ use std::{
     rc::Rc,
 };
 
-use lcm_host::{Code, Error, Result, session_files, types::Dialect as WitDialect};
+use lcm_host::{
+    Code, Error, Result, SessionMessages,
+    session_files::{self, Author, Branch, Growth, LineError, SessionFile},
+    types::Dialect as WitDialect,
+};
 
-use crate::arguments::Dialect;
+use crate::arguments::{Dialect, Ingest};
 
-/// Messages of files, in order.
+/// Messages of one conversation, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Transcript {
     /// Texts of the messages.
     pub(crate) messages: Vec<String>,
+    /// Branches that the conversation did not continue.
+    branches: Vec<Branch>,
+    /// Index of the line of each message, over all files; empty: no file has branches.
+    lines: Vec<usize>,
     /// Place of each message.
     places: Vec<Place>,
+    /// Id that the program of the session gave it; `None`: none.
+    pub(crate) session: Option<String>,
     blank_lines: usize,
     byte_order_marks: usize,
     carriage_returns: usize,
@@ -47,44 +58,143 @@ impl std::fmt::Display for Place {
     }
 }
 
+/// How to read files.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reading {
+    pub(crate) dialect: Dialect,
+    /// Author of plain texts; `None`: the files have messages.
+    pub(crate) author: Option<Author>,
+}
+
+impl Reading {
+    /// Returns how the options of `lcm ingest` have files read.
+    pub(crate) fn of(options: &Ingest) -> Self {
+        Self { dialect: options.dialect, author: options.author.map(Into::into) }
+    }
+}
+
+/// Reads files one after the other: one conversation of all files together, or, if a file has
+/// several, each on its own.
+pub(crate) fn read_files(files: &[PathBuf], reading: Reading) -> Result<Vec<Transcript>> {
+    let mut transcripts = Vec::new();
+    for file in files {
+        let next = read_open(file, &mut open(file)?, reading, Growth::Ended)?;
+        transcripts.extend(next);
+    }
+    if transcripts.len() > files.len() {
+        return Ok(transcripts);
+    }
+    let mut joined = Transcript { dialect: reading.dialect.wit(), ..Transcript::default() };
+    for transcript in transcripts {
+        joined.join(transcript)?;
+    }
+    Ok(Vec::from([joined]))
+}
+
+/// Reads the conversations of an open file. While it grows, a last line without a line end is
+/// skipped unless it is a complete JSON object.
+pub(crate) fn read_open(
+    file: &Path,
+    source: &mut dyn BufRead,
+    reading: Reading,
+    growth: Growth,
+) -> Result<Vec<Transcript>> {
+    if reading.author.is_none() && reading.dialect.wit().is_some() {
+        let mut transcript = Transcript { dialect: reading.dialect.wit(), ..Transcript::default() };
+        transcript.add(file, source, growth == Growth::Growing)?;
+        return Ok(Vec::from([transcript]));
+    }
+    let mut bytes = Vec::new();
+    source.read_to_end(&mut bytes).map_err(|error| unreadable(file, &error))?;
+    let read = match reading.author {
+        Some(author) => session_files::read_notes(&bytes, author, growth).map(|it| Vec::from([it])),
+        None => session_files::read_bytes(&bytes, growth),
+    };
+    let sessions = read.map_err(|error| named(file, &error))?;
+    Ok(sessions.into_iter().map(|session| Transcript::of(file, session)).collect())
+}
+
+/// Returns the error of a file or line.
+fn named(file: &Path, error: &LineError) -> Error {
+    let place = match error.line {
+        Some(line) => Place { file: file.into(), line: line + 1 }.to_string(),
+        None => shown(file),
+    };
+    Error::new(Code::InvalidInput, format!("{place} {}", error.reason))
+}
+
 impl Transcript {
-    /// Reads files one after the other.
-    pub(crate) fn read(files: &[PathBuf], dialect: Dialect) -> Result<Self> {
-        let mut transcript = Self { dialect: dialect.wit(), ..Self::default() };
-        for file in files {
-            transcript.add_file(file, &mut open(file)?, dialect, false)?;
+    /// Returns the messages of a session of a file.
+    pub(crate) fn of(file: &Path, session: SessionFile) -> Self {
+        let shared: Rc<Path> = file.into();
+        let mut transcript = Self {
+            branches: session.branches,
+            session: session.session,
+            format: session.format,
+            dialect: session.format.map(|_| session.dialect),
+            left: session.warnings,
+            ..Self::default()
+        };
+        if session.format.is_none() {
+            transcript.left.push(format!("{} holds no message yet", shown(file)));
         }
-        Ok(transcript)
+        for message in session.messages {
+            transcript.lines.push(message.line);
+            transcript.places.push(Place { file: Rc::clone(&shared), line: message.line + 1 });
+            transcript.messages.push(message.text);
+        }
+        transcript
     }
 
-    /// Reads an open file. `growing`: another program may still write to the file, so a last line
-    /// without a line end is skipped unless it is a complete JSON object.
-    pub(crate) fn read_open(
-        file: &Path,
-        source: &mut dyn BufRead,
-        dialect: Dialect,
-        growing: bool,
-    ) -> Result<Self> {
-        let mut transcript = Self { dialect: dialect.wit(), ..Self::default() };
-        transcript.add_file(file, source, dialect, growing)?;
-        Ok(transcript)
-    }
-
-    fn add_file(
-        &mut self,
-        file: &Path,
-        source: &mut dyn BufRead,
-        dialect: Dialect,
-        growing: bool,
-    ) -> Result<()> {
-        let first = self.messages.len();
-        self.add(file, source, growing)?;
-        if dialect.wit().is_none() { self.recognise(file, first) } else { Ok(()) }
+    /// Adds the messages of the next file.
+    fn join(&mut self, mut next: Self) -> Result<()> {
+        if let (Some(dialect), Some(found)) = (self.dialect, next.dialect)
+            && dialect != found
+        {
+            let name = |it: &Self| it.format().unwrap_or("another format");
+            let file = next.places.first().map(|place| shown(&place.file));
+            let message = format!(
+                "{} is {}, but the preceding files are {}; ingest each format on its own",
+                file.unwrap_or_default(),
+                name(&next),
+                name(self)
+            );
+            return Err(Error::new(Code::InvalidInput, message));
+        }
+        let last = |branch: &Branch| branch.messages.last().map(|message| message.line);
+        let aside = self.branches.iter().filter_map(last);
+        let offset = self.lines.iter().copied().chain(aside).max().map_or(0, |last| last + 1);
+        let messages = next.branches.iter_mut().flat_map(|branch| &mut branch.messages);
+        messages.for_each(|message| message.line += offset);
+        self.lines.extend(next.lines.iter().map(|line| line + offset));
+        self.messages.append(&mut next.messages);
+        self.branches.append(&mut next.branches);
+        self.places.append(&mut next.places);
+        self.left.append(&mut next.left);
+        self.blank_lines += next.blank_lines;
+        self.byte_order_marks += next.byte_order_marks;
+        self.carriage_returns += next.carriage_returns;
+        self.format = next.format.or(self.format);
+        self.dialect = next.dialect.or(self.dialect);
+        self.session = self.session.take().or(next.session);
+        Ok(())
     }
 
     /// Returns the dialect of the messages; `lcm` if unknown.
     pub(crate) fn dialect(&self) -> WitDialect {
         self.dialect.unwrap_or(WitDialect::Lcm)
+    }
+
+    /// Returns the messages for an ingest.
+    pub(crate) fn session_messages(&self) -> SessionMessages<'_> {
+        SessionMessages { live: &self.messages, lines: &self.lines, branches: &self.branches }
+    }
+
+    /// Returns the texts of all messages, with those of branches.
+    pub(crate) fn all_texts(&self) -> Vec<String> {
+        let aside = self.branches.iter().flat_map(|branch| &branch.messages);
+        let aside = aside.map(|message| &message.text);
+        self.messages.iter().chain(aside).cloned().collect()
     }
 
     /// Returns the name of the format that `--dialect auto` would find; `None`: it finds none.
@@ -97,43 +207,6 @@ impl Transcript {
     /// unknown yet.
     pub(crate) fn format(&self) -> Option<&'static str> {
         self.format.map(session_files::Format::name)
-    }
-
-    /// Detects the format of the lines from index `first` on, which are those of `file`, and
-    /// replaces the lines by their messages.
-    fn recognise(&mut self, file: &Path, first: usize) -> Result<()> {
-        let lines = self.messages.split_off(first);
-        let places = self.places.split_off(first);
-        let count = lines.len();
-        let read = session_files::read(lines).map_err(|error| {
-            let place = error.line.and_then(|line| places.get(line));
-            let place = place.map_or_else(|| shown(file), Place::to_string);
-            Error::new(Code::InvalidInput, format!("{place} {}", error.reason))
-        })?;
-        let Some(format) = read.format else {
-            if count > 0 {
-                self.left.push(format!("{} holds no message yet", shown(file)));
-            }
-            return Ok(());
-        };
-        if let Some(dialect) = self.dialect
-            && dialect != read.dialect
-        {
-            let before = self.format.map_or("another format", session_files::Format::name);
-            let message = format!(
-                "{} is {}, but the preceding files are {before}; ingest each format on its own",
-                shown(file),
-                format.name()
-            );
-            return Err(Error::new(Code::InvalidInput, message));
-        }
-        (self.format, self.dialect) = (Some(format), Some(read.dialect));
-        self.left.extend(read.warnings);
-        for message in read.messages {
-            self.places.extend(places.get(message.line).cloned());
-            self.messages.push(message.text);
-        }
-        Ok(())
     }
 
     /// Adds each line of a file that is not blank as a message. Lines are read one at a time, so

@@ -48,6 +48,7 @@
 mod ask;
 mod background;
 mod bindings;
+mod branches;
 mod builder;
 mod calls;
 mod clock;
@@ -84,6 +85,7 @@ pub mod store;
 pub use ask::{AskOptions, AskReport};
 pub use background::Running;
 pub use bindings::{context, ingestion, types, work};
+pub use branches::SessionMessages;
 pub use builder::Builder;
 pub use clock::{Cancel, Clock};
 pub use compaction::{CompactOptions, CompactReport, CompactStatus, Pass, model_option};

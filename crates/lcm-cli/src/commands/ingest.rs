@@ -1,20 +1,22 @@
-//! `lcm ingest`: stores the messages of files, once or while a file grows.
+//! `lcm ingest`: stores the messages of files, once or while a file grows, or of whole folders.
 //!
 //! In: files with messages. Out: counts of stored and skipped messages, for each ingest. The
 //! component recognises stored messages; `lcm_host::session_files::Follower` follows a file.
+//! Folders, and files of several conversations, are in `ingest_many`.
 
 use std::{io::BufReader, path::Path, time::Duration};
 
 use lcm_host::{
     Code, Error, IngestOptions, IngestReport, Result,
-    session_files::{Follower, Reading},
+    session_files::{self, Follower, Growth},
 };
 use serde::Serialize;
 
+use super::ingest_many;
 use crate::{
     End,
     arguments::{Dialect, Global, Ingest},
-    input::{Transcript, unreadable},
+    input::{self, Reading, Transcript, unreadable},
     output::{self, count, number},
     progress::Progress,
     session::Session,
@@ -37,16 +39,27 @@ struct Output<'a> {
     warnings: &'a [String],
 }
 
-/// Ingests files once, or follows a file with `--tail`. A line that cannot be read is an error, and
-/// nothing that was read with the line is stored.
+/// Ingests files once, or follows a file with `--tail`. A file that cannot be read is an error, and
+/// nothing that was read with the file is stored.
 pub(crate) fn run(global: &Global, options: &Ingest) -> Result<End> {
     if options.tail {
         return tail(global, options);
     }
-    let transcript = Transcript::read(&options.files, options.dialect)?;
-    let session = Session::open(global)?;
-    let report = ingest(&session, options, &transcript)?;
-    print(&session, &transcript, &report)?;
+    if options.files.iter().any(|file| file.is_dir()) {
+        return ingest_many::run_folders(global, options);
+    }
+    if options.since.is_some() {
+        return Err(Error::new(Code::InvalidInput, "`--since` requires a folder"));
+    }
+    let transcripts = input::read_files(&options.files, Reading::of(options))?;
+    match transcripts.as_slice() {
+        [transcript] if !options.dry_run => {
+            let session = Session::open(global)?;
+            let report = ingest(&session, session.conversation, options, transcript)?;
+            print(&session, transcript, &report)?;
+        }
+        transcripts => ingest_many::run_transcripts(global, options, transcripts)?,
+    }
     Ok(End::Done)
 }
 
@@ -60,36 +73,55 @@ fn tail(global: &Global, options: &Ingest) -> Result<End> {
     let Some(first) = follower.look()? else {
         return Err(unreadable(path, &std::io::ErrorKind::NotFound.into()));
     };
-    let transcript = read(path, options, first)?;
+    let transcripts = read(path, options, first)?;
     let session = Session::open(global)?;
-    let report = ingest(&session, options, &transcript)?;
-    follower.remember_ingested(&transcript.messages);
-    print(&session, &transcript, &report)?;
-    drop(transcript);
+    ingest_followed(&session, options, &mut follower, &transcripts)?;
+    drop(transcripts);
     loop {
         session.cancel.check()?;
         session.cancel.sleep(POLL);
         let Some(reading) = follower.look()? else { continue };
         let was = replaced(path, &reading);
-        let transcript = read(path, options, reading).map_err(&was)?;
-        if follower.is_ingested(&transcript.messages) {
+        let transcripts = read(path, options, reading).map_err(&was)?;
+        if follower.is_ingested(&all_texts(&transcripts)) {
             continue;
         }
-        let report = ingest(&session, options, &transcript).map_err(&was)?;
-        follower.remember_ingested(&transcript.messages);
-        print(&session, &transcript, &report)?;
+        ingest_followed(&session, options, &mut follower, &transcripts).map_err(&was)?;
     }
 }
 
+/// Ingests the conversations of a followed file.
+fn ingest_followed(
+    session: &Session<'_>,
+    options: &Ingest,
+    follower: &mut Follower,
+    transcripts: &[Transcript],
+) -> Result<()> {
+    match transcripts {
+        [transcript] => {
+            let report = ingest(session, session.conversation, options, transcript)?;
+            print(session, transcript, &report)?;
+        }
+        transcripts => ingest_many::store_transcripts(session, options, transcripts)?,
+    }
+    follower.remember_ingested(&all_texts(transcripts));
+    Ok(())
+}
+
+fn all_texts(transcripts: &[Transcript]) -> Vec<String> {
+    transcripts.iter().flat_map(Transcript::all_texts).collect()
+}
+
 /// Reads the messages of the complete lines of a followed file.
-fn read(path: &Path, options: &Ingest, reading: Reading) -> Result<Transcript> {
+fn read(path: &Path, options: &Ingest, reading: session_files::Reading) -> Result<Vec<Transcript>> {
+    let growth = if reading.is_growing { Growth::Growing } else { Growth::Ended };
     let mut source = BufReader::new(reading.file);
-    Transcript::read_open(path, &mut source, options.dialect, reading.is_growing)
+    input::read_open(path, &mut source, Reading::of(options), growth)
 }
 
 /// Returns a function that maps errors. If `reading` is of a file that was replaced, the function
 /// says so before the message of each error, except `cancelled`.
-fn replaced(path: &Path, reading: &Reading) -> impl Fn(Error) -> Error + use<> {
+fn replaced(path: &Path, reading: &session_files::Reading) -> impl Fn(Error) -> Error + use<> {
     let before = reading.is_replaced.then(|| {
         format!("in the old file at `{}`, before the file was replaced: ", path.display())
     });
@@ -101,8 +133,10 @@ fn replaced(path: &Path, reading: &Reading) -> impl Fn(Error) -> Error + use<> {
     }
 }
 
-fn ingest(
+/// Stores the messages of a transcript in a conversation.
+pub(super) fn ingest(
     session: &Session<'_>,
+    conversation: &str,
     options: &Ingest,
     transcript: &Transcript,
 ) -> Result<IngestReport> {
@@ -113,11 +147,11 @@ fn ingest(
         family: options.family.clone(),
         ..IngestOptions::new(transcript.dialect(), session.clock)
     };
-    let messages = &transcript.messages;
-    let progress = Progress::counted("ingest", messages.len());
+    let messages = transcript.session_messages();
+    let progress = Progress::counted("ingest", messages.live.len());
     let mut report = session
         .lcm
-        .ingest(session.conversation, messages, &ingest, &session.cancel, &mut |done| {
+        .ingest_session(conversation, &messages, &ingest, &session.cancel, &mut |done| {
             progress.at(done);
         })
         .map_err(|failure| match failure.index {

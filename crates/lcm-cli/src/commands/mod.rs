@@ -11,6 +11,7 @@ mod demo;
 mod grant;
 mod grep;
 mod ingest;
+mod ingest_many;
 mod life;
 mod maintain;
 mod money;

@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::{BufRead as _, BufReader, Read as _, Write as _},
+    io::{BufRead as _, BufReader, Write as _},
     process::{Child, ChildStdout, Stdio},
 };
 
@@ -159,27 +159,45 @@ fn a_changed_line_without_an_id_of_its_own_is_kept_as_another_entry() {
 }
 
 #[test]
-fn bad_lines_are_named_and_store_nothing() {
+fn damaged_lines_are_skipped_and_named() {
     let place = Place::new();
     let good = jsonl(&claude_code(2));
     let cut = good.trim_end().strip_suffix('}').unwrap().to_owned();
+    let cases: [(Vec<u8>, &str, u64); 4] = [
+        (cut.into_bytes(), "line 4 ends in the middle", 3),
+        ([good.as_bytes(), b"\0\0\0\n"].concat(), "line 5 has a NUL byte", 4),
+        ([good.as_bytes(), b"\n\xFF\n"].concat(), "line 6 must be a JSON object", 4),
+        ([good.as_bytes(), b"nonsense\n"].concat(), "line 5 must be a JSON object", 4),
+    ];
+    for (at, (bytes, says, count)) in cases.into_iter().enumerate() {
+        place.write("s.jsonl", bytes);
+        let conversation = at.to_string();
+        let named = ["--conversation", &conversation];
+        let read = place.json(&[&AUTO[..], &named, &["s.jsonl"]].concat());
+        assert_eq!(read["ingested"], count, "{read}");
+        let warnings = read["warnings"].to_string();
+        assert!(warnings.contains("damaged lines (1): ") && warnings.contains(says), "{warnings}");
+    }
+}
+
+#[test]
+fn lines_of_another_form_are_named_and_store_nothing() {
+    let place = Place::new();
+    let good = jsonl(&claude_code(2));
     let deep = format!(
         "{{\"type\":\"user\",\"uuid\":\"x\",\"message\":{{\"role\":\"user\",\
         \"content\":{}{}}}}}\n",
         "[".repeat(600),
         "]".repeat(600)
     );
-    let cases: [(Vec<u8>, &str); 7] = [
-        (cut.into_bytes(), "`s.jsonl` line 4 ends in the middle"),
-        ([good.as_bytes(), b"\0\0\0\n"].concat(), "`s.jsonl` line 5 has a NUL byte"),
-        ([good.as_bytes(), b"\n\xFF\n"].concat(), "`s.jsonl` line 6 must be valid UTF-8"),
-        ([good.as_bytes(), b"nonsense\n"].concat(), "`s.jsonl` line 5 must be a JSON object"),
+    let cases: [(Vec<u8>, &str); 4] = [
         ([good.as_bytes(), deep.as_bytes()].concat(), "`s.jsonl` line 5: "),
         ([good.as_bytes(), jsonl(&codex(1)).as_bytes()].concat(), "line 5 looks like a Codex"),
         (
             [good.as_bytes(), b"{\"role\":\"user\",\"content\":\"a\"}\n"].concat(),
             "line 5 looks like",
         ),
+        (b"{\"kind\":\"unheard\"}\n".to_vec(), "must have one of the forms Claude Code, Codex"),
     ];
     for (bytes, says) in cases {
         place.write("s.jsonl", bytes);
@@ -188,6 +206,218 @@ fn bad_lines_are_named_and_store_nothing() {
     }
     place.run(&["conversations"]).ok();
     assert_eq!(place.json(&["conversations"])["conversations"], json!([]));
+}
+
+/// A rollout whose second turn was rolled back before the third.
+fn rolled_back() -> Vec<Value> {
+    let item = |second: u32, role: &str, text: &str| {
+        json!({"timestamp": format!("2026-01-02T03:04:{second:02}.000Z"), "type": "response_item",
+            "payload": {"type": "message", "role": role,
+                "content": [{"type": "input_text", "text": text}]}})
+    };
+    vec![
+        json!({"timestamp": "2026-01-02T03:04:00.000Z", "type": "session_meta",
+            "payload": {"id": "s"}}),
+        item(1, "user", "paint it red"),
+        item(2, "assistant", "red"),
+        item(3, "user", "paint it green"),
+        item(4, "assistant", "green"),
+        json!({"timestamp": "2026-01-02T03:04:05.000Z", "type": "event_msg",
+            "payload": {"type": "thread_rolled_back", "num_turns": 1}}),
+        item(6, "user", "paint it blue"),
+        item(7, "assistant", "blue"),
+    ]
+}
+
+/// Texts of the assembled context.
+fn context(place: &Place) -> Vec<String> {
+    let context = place.json(&["assemble", "--budget", "4000", "--dialect", "openai-chat"]);
+    let messages = context.get("messages").and_then(Value::as_array).unwrap().iter();
+    let text = |message: &Value| message.get("content").and_then(Value::as_str).unwrap().to_owned();
+    messages.map(text).collect()
+}
+
+#[test]
+fn turns_that_were_rolled_back_are_stored_and_set_aside() {
+    let place = Place::new();
+    let lines = rolled_back();
+    let file = place.write("s.jsonl", jsonl(&lines));
+    assert_eq!(place.json(&[&AUTO[..], &[&file]].concat())["ingested"], 6);
+    let live = ["paint it red", "red", "paint it blue", "blue"];
+    assert_eq!(context(&place), live);
+    let found = place.json(&["grep", "green"]);
+    assert_eq!(found["matches"][0]["withdrawn"], "set-aside", "{found}");
+    let digest = place.digest();
+    let again = place.json(&[&AUTO[..], &[&file]].concat());
+    assert_eq!((&again["ingested"], &again["skipped"]), (&json!(0), &json!(6)));
+    assert_eq!(place.digest(), digest, "a second ingest changes nothing");
+    assert_eq!(place.json(&["check"])["ok"], true);
+    // While the file grows, the turns are live until they are rolled back.
+    let place = Place::new();
+    let file = place.write("s.jsonl", jsonl(&lines[..5]));
+    let mut tail = Tail::of(&place, &file);
+    assert_eq!(tail.ingested(), 4);
+    append(&file, &jsonl(&lines[5..]));
+    assert_eq!(tail.ingested(), 2);
+    drop(tail);
+    assert_eq!(context(&place), live);
+}
+
+#[test]
+fn abandoned_branches_are_stored_where_they_left_the_conversation() {
+    let place = Place::new();
+    let mut lines = claude_code(3);
+    for (turn, text) in ["first try", "second try"].iter().enumerate() {
+        let edited = json!({"type": "user", "uuid": format!("e{turn}"), "parentUuid": "a0",
+            "sessionId": "s", "message": {"role": "user", "content": text}});
+        lines.insert(2, edited);
+    }
+    let file = place.write("s.jsonl", jsonl(&lines));
+    assert_eq!(place.json(&[&AUTO[..], &[&file]].concat())["ingested"], 8);
+    assert_eq!(context(&place).len(), 6);
+    let found = place.json(&["grep", "try"]);
+    assert_eq!(found["total"], 2);
+    assert_eq!(place.json(&["check"])["ok"], true);
+    let digest = place.digest();
+    assert_eq!(place.json(&[&AUTO[..], &[&file]].concat())["ingested"], 0);
+    assert_eq!(place.digest(), digest);
+    // A message of another caller keeps branches from being set aside.
+    let other = place.write("o.jsonl", "{\"role\":\"user\",\"content\":\"from elsewhere\"}\n");
+    place.json(&["ingest", "--append-mode", "new", &other]);
+    lines.insert(
+        4,
+        json!({"type": "user", "uuid": "e9", "parentUuid": "a0", "sessionId": "s",
+        "message": {"role": "user", "content": "third try"}}),
+    );
+    let file = place.write("s.jsonl", jsonl(&lines));
+    let report = place.json(&[&AUTO[..], &[&file]].concat());
+    assert_eq!(report["ingested"], 0, "{report}");
+    assert!(report["warnings"].to_string().contains("another caller"), "{report}");
+}
+
+#[test]
+fn a_folder_gives_one_conversation_for_each_session() {
+    let place = Place::new();
+    let project = place.folder.join("projects/-w");
+    fs::create_dir_all(&project).unwrap();
+    let write = |name: &str, text: &str| fs::write(project.join(name), text).unwrap();
+    let mut lines = claude_code(2);
+    lines[0]["cwd"] = json!("/w");
+    write("session-1.jsonl", &jsonl(&lines));
+    write("rollout.jsonl", &jsonl(&rolled_back()));
+    let export = json!([
+        {"uuid": "chat-1", "chat_messages": [{"uuid": "m1", "sender": "human", "text": "one"}]},
+        {"uuid": "chat-2", "chat_messages": [{"uuid": "m2", "sender": "human", "text": "two"}]}]);
+    write("conversations.json", &export.to_string());
+    write("settings.json", "{\"theme\": \"dark\"}");
+    write("notes.txt", "no session");
+    let folder = [&AUTO[..], &["projects"]].concat();
+    let dry = place.json(&[&folder[..], &["--dry-run"]].concat());
+    let named = |report: &Value| -> Vec<String> {
+        let rows = report["conversations"].as_array().unwrap().iter();
+        rows.map(|row| format!("{} {}", row["conversation"], row["messages"])).collect()
+    };
+    let expected =
+        ["\"chat-1\" 1", "\"chat-2\" 1", "\"s\" 6", "\"session-1\" 4"].map(str::to_owned);
+    assert_eq!(named(&dry), expected, "{dry}");
+    assert!(!place.folder.join("default.lcm.db").exists(), "a dry run stores nothing");
+    let report = place.json(&folder);
+    assert_eq!((named(&report), &report["ingested"]), (expected.to_vec(), &json!(12)));
+    assert_eq!(report["conversations"][3]["family"], "/w");
+    assert_eq!(report["conversations"][2]["family"], "-w");
+    assert_eq!(report["not_read"].as_array().unwrap().len(), 1, "{report}");
+    let again = place.json(&folder);
+    assert_eq!((&again["ingested"], &again["skipped"]), (&json!(0), &json!(12)));
+    let later = place.json(&[&folder[..], &["--since", "2999-01-01"]].concat());
+    assert_eq!((&later["older_files"], &later["conversations"]), (&json!(4), &json!([])));
+    let ran = place.run(&[&folder[..], &["--since", "soon"]].concat());
+    ran.failed(2, "invalid-input", "`--since` must be a date");
+    place.run(&["ingest", "projects"]).failed(2, "invalid-input", "`--dialect auto`");
+    fs::create_dir_all(place.folder.join("empty")).unwrap();
+    let ran = place.run(&[&AUTO[..], &["empty"]].concat());
+    ran.failed(2, "invalid-input", "must have session files");
+}
+
+#[test]
+fn the_storage_of_opencode_is_a_session() {
+    let place = Place::new();
+    let storage = place.folder.join("storage");
+    for folder in ["message/ses_1", "part/msg_1", "part/msg_2"] {
+        fs::create_dir_all(storage.join(folder)).unwrap();
+    }
+    let write = |name: &str, value: Value| {
+        fs::write(storage.join(name), value.to_string()).unwrap();
+    };
+    for (id, role) in [("msg_1", "user"), ("msg_2", "assistant")] {
+        write(
+            &format!("message/ses_1/{id}.json"),
+            json!({"id": id, "role": role, "sessionID": "ses_1", "time": {"created": 1}}),
+        );
+        write(&format!("part/{id}/prt_1.json"), json!({"type": "text", "text": "word"}));
+    }
+    let report = place.json(&[&AUTO[..], &["storage"]].concat());
+    let row = &report["conversations"][0];
+    assert_eq!((&row["conversation"], &row["ingested"]), (&json!("ses_1"), &json!(2)), "{report}");
+}
+
+#[test]
+fn documents_and_notes_are_read() {
+    let place = Place::new();
+    let request = json!({"model": "m", "messages": [{"role": "user", "content": "which port"}]});
+    let pretty = serde_json::to_string_pretty(&request).unwrap();
+    let file = place.write("request.json", pretty);
+    assert_eq!(place.json(&[&AUTO[..], &[&file]].concat())["ingested"], 1);
+    let file = place.write("notes.md", "the first thought\n\nthe second\nthought\n");
+    let notes = ["ingest", "--conversation", "notes", "--as", "user", &file];
+    let read = place.json(&notes);
+    assert_eq!((&read["ingested"], &read["format"]), (&json!(2), &json!("notes")));
+    assert_eq!(place.json(&notes)["ingested"], 0);
+}
+
+/// Forms whose files grow line by line, each with its first lines and the rest.
+#[test]
+fn tail_follows_every_growing_form() {
+    let said = |id: u32, text: &str| json!({"id": id.to_string(), "type": "user", "content": text});
+    let copilot = |id: u32, text: &str| {
+        let data = json!({"content": text});
+        json!({"type": "user.message", "id": id.to_string(), "data": data})
+    };
+    let step = |step: u32, text: &str| {
+        json!({"step_index": step, "source": "USER_EXPLICIT", "type": "USER_INPUT",
+            "content": text})
+    };
+    let answer = |id: u32, text: &str| {
+        json!({"type": "item.completed", "item": {"id": format!("item_{id}"),
+            "type": "agent_message", "text": text}})
+    };
+    let forms: [Vec<Value>; 6] = [
+        vec![json!({"sessionId": "g", "projectHash": "h"}), said(1, "one"), said(2, "two")],
+        vec![copilot(1, "one"), copilot(2, "two"), copilot(3, "three")],
+        vec![step(0, "one"), step(1, "two"), step(2, "three")],
+        vec![json!({"type": "thread.started", "thread_id": "t"}), answer(0, "a"), answer(1, "b")],
+        vec![
+            json!({"role": "_checkpoint", "id": 0}),
+            json!({"role": "user", "content": "one"}),
+            json!({"role": "user", "content": "two"}),
+        ],
+        open_claw(3),
+    ];
+    for lines in forms {
+        let place = Place::new();
+        let file = place.write("s.jsonl", jsonl(&lines[..2]));
+        let mut tail = Tail::of(&place, &file);
+        let first = tail.ingested();
+        assert!(first >= 1, "{lines:?}");
+        append(&file, "{\"torn\": \n");
+        append(&file, &jsonl(&lines[2..]));
+        let mut stored = tail.ingested();
+        if stored == 0 {
+            stored = tail.ingested();
+        }
+        assert!(stored >= 1, "{lines:?}");
+        drop(tail);
+        assert_eq!(place.json(&[&AUTO[..], &[&file]].concat())["ingested"], 0);
+    }
 }
 
 #[test]
@@ -362,7 +592,7 @@ fn tail_reads_a_rotated_file_to_its_end_and_then_the_new_one() {
 }
 
 #[test]
-fn half_a_line_at_the_end_of_a_replaced_file_ends_a_tail_behind_what_is_whole() {
+fn half_a_line_at_the_end_of_a_replaced_file_is_skipped() {
     let place = Place::new();
     let file = place.write("log", plain(&["one"]));
     let mut tail = Tail::of(&place, &file);
@@ -370,12 +600,12 @@ fn half_a_line_at_the_end_of_a_replaced_file_ends_a_tail_behind_what_is_whole() 
     append(&file, &format!("{}{{\"role\":", plain(&["two"])));
     fs::rename(&file, place.folder.join("log.1")).unwrap();
     place.write("log", plain(&["three"]));
-    assert_eq!(tail.ingested(), 1);
-    assert_eq!(tail.child.wait().unwrap().code(), Some(2));
-    let mut said = String::new();
-    tail.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-    assert!(said.contains("before the file was replaced") && said.contains("line 3"), "{said}");
-    assert_eq!(contents(&place), ["one", "two"]);
+    let mut count = tail.ingested();
+    while count < 2 {
+        count += tail.ingested();
+    }
+    drop(tail);
+    assert_eq!(contents(&place), ["one", "two", "three"]);
 }
 
 #[test]
@@ -410,12 +640,16 @@ fn an_interrupt_ends_a_tail_with_a_sound_store() {
 }
 
 #[test]
-fn a_bad_line_ends_a_tail_and_keeps_what_was_stored() {
+fn a_bad_line_does_not_end_a_tail() {
     let place = Place::new();
     let file = place.write("s.jsonl", jsonl(&claude_code(1)));
     let mut tail = Tail::of(&place, &file);
     assert_eq!(tail.ingested(), 2);
     append(&file, &format!("{}nonsense\n", jsonl(&claude_code(2)[2..])));
-    assert_eq!(tail.child.wait().unwrap().code(), Some(2));
-    assert_eq!(place.run(&["messages", "--raw"]).ok().out.lines().count(), 2);
+    let next = tail.next();
+    assert_eq!(next["ingested"], 2);
+    append(&file, &jsonl(&claude_code(3)[4..]));
+    let next = tail.next();
+    assert_eq!(next["ingested"], 2);
+    assert!(next["warnings"].to_string().contains("line 5 "), "{next}");
 }

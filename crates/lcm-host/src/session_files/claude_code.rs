@@ -1,8 +1,10 @@
-//! Reads sessions of Claude Code.
+//! Reads sessions of Claude Code, and its output in the format `stream-json`.
 //!
 //! In: lines with `type`. Lines of a conversation have `uuid`, and `parentUuid` is the `uuid` of
-//! their parent (after a compaction `logicalParentUuid`). Out: the `user` and `assistant` lines of
-//! the live branch, in the order of the file, as messages of `anthropic`.
+//! their parent (after a compaction `logicalParentUuid`). Out: the `user` and `assistant` lines,
+//! the `attachment` lines with content that reached the model, and prompts of the queue, as
+//! messages of `anthropic`: those of the live branch in the order of the file, but each behind its
+//! parent, and the others as branches.
 //!
 //! A streamed answer has several lines with one `message.id` and different `uuid`, one block in
 //! each. Each line becomes a message, because a joined message would change with every new line.
@@ -12,19 +14,21 @@
 //! look like abandoned branches. Therefore all lines of a live answer are live, and so are results
 //! of live calls that have no result on the live branch.
 //!
-//! Lines with `isSidechain` belong to sub-agents and are skipped. In a file with only such lines,
-//! the session of a sub-agent, they are read. Messages that the program itself wrote (`isMeta`,
-//! errors of the API) were visible to the model or the person. So these messages are kept with
-//! their mark.
+//! Lines with `isSidechain` or `parent_tool_use_id` belong to sub-agents and are skipped. In a file
+//! with only such lines, the session of a sub-agent, they are read. Messages that the program
+//! itself wrote (`isMeta`, errors of the API) were visible to the model or the person. So these
+//! messages are kept with their mark.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::value::RawValue;
 
 use super::{
-    FileMessage, Found, LineError,
-    entries::{ABANDONED, Ids, Left, SUMMARY},
+    FileMessage, Found, LineError, attachments,
+    entries::{Ids, Left, SUMMARY},
     line::{Object, Text},
+    queue,
+    records::Branches,
     tree::{self, Node},
 };
 
@@ -33,65 +37,137 @@ const SIDECHAIN: &str = "messages of sub-agents";
 /// Members of a line that are added to its message if they are true.
 const MARKS: [&str; 3] = ["isMeta", "isApiErrorMessage", "isCompactSummary"];
 
-/// A `user` or `assistant` line.
+/// A line that becomes a message.
 struct Line<'a> {
     index: usize,
     id: String,
     is_user: bool,
     object: &'a Object<'a>,
+    /// The message of a `user` or `assistant` line; empty: the line has another type.
     message: Object<'a>,
+    /// Members of the message of another line, `role` first.
+    made: Option<String>,
 }
 
 pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<Found, LineError> {
     let mut ids = Ids::default();
     let mut left = Left::default();
+    let messages = read_lines(lines, objects, &mut ids, &mut left)?;
+    let is_main = messages.iter().any(|line| !is_side(line.object));
+    let nodes = build_nodes(objects, &messages, is_main);
+    let live = live(&nodes, &messages);
+    let parents = tree::parents(&nodes);
+    let by_index: HashMap<usize, &Line<'_>> =
+        messages.iter().map(|line| (line.index, line)).collect();
+    let mut taken: HashMap<usize, &str> = HashMap::new();
+    let (mut found, mut branches) = (Found::default(), Branches::default());
+    for index in tree::order(&parents) {
+        let Some(line) = by_index.get(&index) else { continue };
+        let is_summary = line.object.is_true("isCompactSummary");
+        if is_main && is_side(line.object) {
+            left.message(SIDECHAIN);
+            continue;
+        }
+        let is_live = live.contains(&index);
+        if is_summary && (!is_live || !found.messages.is_empty()) {
+            left.message(SUMMARY);
+            continue;
+        }
+        let message = FileMessage { text: text(line), line: index };
+        if is_live {
+            found.messages.push(message);
+        } else {
+            branches.push(&line.id, message, find_taken(&parents, index, &taken));
+        }
+        taken.insert(index, &line.id);
+    }
+    found.branches = branches.into_list();
+    left.set_aside(&found.branches);
+    let first = |key: &str| objects.iter().find_map(|object| object.text(key));
+    found.session = first("sessionId").or_else(|| first("session_id"));
+    found.project = first("cwd");
+    found.warnings = left.warnings().into_iter().chain(ids.warning()).collect();
+    Ok(found)
+}
+
+/// Returns the lines that become messages.
+fn read_lines<'a>(
+    lines: &[String],
+    objects: &'a [Object<'a>],
+    ids: &mut Ids,
+    left: &mut Left,
+) -> Result<Vec<Line<'a>>, LineError> {
+    let queued = queue::find_prompts(objects);
     let mut messages = Vec::new();
     for (index, (line, object)) in lines.iter().zip(objects).enumerate() {
         let kind = object.text("type").unwrap_or_default();
-        if kind != "user" && kind != "assistant" {
-            left.other(&kind);
+        let is_message = matches!(kind.as_str(), "user" | "assistant");
+        let message = object.object("message");
+        let made = match kind.as_str() {
+            "attachment" => object.object("attachment").and_then(|it| attachments::read(&it)),
+            _ => queued.get(&index).map(|prompt| queue::build_message(prompt)),
+        };
+        if is_message && message.is_none() {
+            return Err(LineError::at(index, format!("must have a `message`, as a `{kind}` line")));
+        }
+        if !is_message && made.is_none() {
+            match object.object("attachment").and_then(|attachment| attachment.text("type")) {
+                Some(attached) => left.other(&format!("attachment {attached}")),
+                None => left.other(&kind),
+            }
             continue;
         }
-        let Some(message) = object.object("message") else {
-            return Err(LineError::at(index, format!("must have a `message`, as a `{kind}` line")));
-        };
+        let content = object.any("message").or_else(|| object.any("attachment"));
         let id = match object.text("uuid") {
-            Some(uuid) => ids.own(&uuid, object.any("message").map_or("", RawValue::get)),
+            Some(uuid) => ids.own(&uuid, content.map_or("", RawValue::get)),
             None => ids.of_line(line),
         };
-        messages.push(Line { index, id, is_user: kind == "user", object, message });
+        let message = message.filter(|_| is_message).unwrap_or_default();
+        messages.push(Line { index, id, is_user: kind != "assistant", object, message, made });
     }
-    let is_main = messages.iter().any(|line| !line.object.is_true("isSidechain"));
-    let live = live(objects, &messages, is_main);
-    let mut taken = Vec::new();
-    for line in &messages {
-        if is_main && line.object.is_true("isSidechain") {
-            left.message(SIDECHAIN);
-        } else if !live.contains(&line.index) {
-            left.message(ABANDONED);
-        } else if !taken.is_empty() && line.object.is_true("isCompactSummary") {
-            left.message(SUMMARY);
-        } else {
-            taken.push(FileMessage { text: text(line), line: line.index });
-        }
-    }
-    let warnings = left.warnings().into_iter().chain(ids.warning()).collect();
-    Ok(Found { messages: taken, warnings })
+    Ok(messages)
 }
 
-/// Returns the indexes of the live lines. `is_main`: lines of sub-agents are no part of the tree.
-fn live(objects: &[Object<'_>], messages: &[Line<'_>], is_main: bool) -> HashSet<usize> {
-    let node = |object: &Object<'_>| {
-        if is_main && object.is_true("isSidechain") {
+/// Returns whether a line belongs to a sub-agent.
+fn is_side(object: &Object<'_>) -> bool {
+    object.is_true("isSidechain") || object.text("parent_tool_use_id").is_some()
+}
+
+/// Returns the entry id of the nearest ancestor that became a message.
+fn find_taken(
+    parents: &[Option<usize>],
+    index: usize,
+    taken: &HashMap<usize, &str>,
+) -> Option<String> {
+    let mut at = index;
+    // Each step goes to a parent, and a cycle has at most as many entries as the file.
+    for _ in 0..parents.len() {
+        at = parents.get(at).copied().flatten()?;
+        if let Some(id) = taken.get(&at) {
+            return Some((*id).to_owned());
+        }
+    }
+    None
+}
+
+/// Returns the nodes of the session tree. `is_main`: lines of sub-agents are no part of it.
+fn build_nodes(objects: &[Object<'_>], messages: &[Line<'_>], is_main: bool) -> Vec<Node> {
+    let taken: HashSet<usize> = messages.iter().map(|line| line.index).collect();
+    let node = |(index, object): (usize, &Object<'_>)| {
+        if is_main && is_side(object) {
             return Node::default();
         }
         let id = object.text("uuid");
         let continues = object.text("parentUuid").or_else(|| object.text("logicalParentUuid"));
-        let is_message = matches!(object.text("type").as_deref(), Some("user" | "assistant"));
+        let is_message = taken.contains(&index);
         Node { continues: continues.filter(|_| id.is_some()), id, is_message }
     };
-    let nodes: Vec<Node> = objects.iter().map(node).collect();
-    let on_branch = tree::live(&nodes).into_iter().enumerate();
+    objects.iter().enumerate().map(node).collect()
+}
+
+/// Returns the indexes of the live lines.
+fn live(nodes: &[Node], messages: &[Line<'_>]) -> HashSet<usize> {
+    let on_branch = tree::live(nodes).into_iter().enumerate();
     let mut live: HashSet<usize> =
         on_branch.filter(|(_, live)| *live).map(|(index, _)| index).collect();
     let of_branch = |live: &HashSet<usize>, line: &Line<'_>| live.contains(&line.index);
@@ -138,6 +214,12 @@ fn ids_of(line: &Line<'_>, key: &str) -> Vec<String> {
 /// `id` of the message itself is renamed, and a member `timestamp` if the line has a time.
 fn text(line: &Line<'_>) -> String {
     let Line { object, message, .. } = line;
+    if let Some(made) = &line.made {
+        let head = Text::default().string("id", &line.id);
+        let head = head.kept("timestamp", object.any("timestamp")).end();
+        let members = made.strip_prefix('{').unwrap_or_default();
+        return format!("{},{members}", head.trim_end_matches('}'));
+    }
     let free = |name: &str| {
         let mut name = name.to_owned();
         while message.has(&name) {

@@ -6,8 +6,9 @@
 //!
 //! Other lines are records of the program: `event_msg` repeats messages for a screen,
 //! `turn_context` and `session_meta` are settings, `compacted` is a summary of earlier items. Such
-//! a summary becomes a message only before all other messages. A rollback removes no message,
-//! because the file does not say which items a turn has; a warning has the number of rollbacks.
+//! a summary becomes a message only before all other messages. A rollback of `num_turns` turns
+//! makes a branch of the items from the message on with which the first of these turns begins: a
+//! user message that is no context of the program.
 //!
 //! Items are read as `lcm`, not as items of the API, because the program omits required ids and
 //! adds items that the API rejects.
@@ -18,6 +19,7 @@ use super::{
     FileMessage, Found, LineError,
     entries::{Ids, Left},
     line::{self, Object, Text},
+    records,
 };
 
 const SNAPSHOT: &str = "snapshots of the program";
@@ -27,24 +29,33 @@ const ROLE: &str = "items of another role than system, developer, user and assis
 pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<Found, LineError> {
     let mut ids = Ids::default();
     let mut left = Left::default();
-    let mut messages = Vec::new();
-    let mut rolled_back = 0_usize;
+    let mut found = Found::default();
+    // Indexes of the messages with which the live turns begin.
+    let mut turns: Vec<usize> = Vec::new();
     for (index, (line, object)) in lines.iter().zip(objects).enumerate() {
-        ids.enter(&session(object).unwrap_or_default());
-        let kind = object.text("type").unwrap_or_else(|| "header".to_owned());
+        let session = session(object).unwrap_or_default();
+        ids.enter(&session);
+        found.session = found.session.or_else(|| Some(session).filter(|id| !id.is_empty()));
+        let kind = object.text("type").or_else(|| object.text("record_type"));
+        let kind = kind.unwrap_or_else(|| "header".to_owned());
         let payload = object.object("payload");
+        if let Some(payload) = &payload {
+            found.project = found.project.or_else(|| payload.text("cwd"));
+            if let Some(count) = rolled_back_turns(payload) {
+                let first = turns.len().saturating_sub(count);
+                let from = turns.get(first).copied();
+                turns.truncate(first);
+                from.into_iter().for_each(|from| records::set_aside_from(&mut found, from));
+            }
+        }
         let item = match (kind.as_str(), payload) {
             ("response_item", Some(item)) => Some(item),
-            ("compacted", Some(payload)) if messages.is_empty() => summary(&payload),
+            ("compacted", Some(payload)) if found.messages.is_empty() => summary(&payload),
             ("compacted", _) => {
                 left.message(SUMMARY);
                 continue;
             }
-            (_, payload) => {
-                let event = payload.and_then(|payload| payload.text("type"));
-                rolled_back += usize::from(event.as_deref() == Some("thread_rolled_back"));
-                None
-            }
+            _ => None,
         };
         let bare = !object.has("payload") && object.has("type");
         let Some(item) = item.as_ref().or_else(|| bare.then_some(object)) else {
@@ -57,16 +68,43 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<Found, Li
         };
         let head = Text::default().string("id", &id).kept("timestamp", object.any("timestamp"));
         match message(head, item) {
-            Ok(text) => messages.push(FileMessage { text, line: index }),
+            Ok(text) => {
+                if begins_turn(item) {
+                    turns.push(found.messages.len());
+                }
+                found.messages.push(FileMessage { text, line: index });
+            }
             Err(reason) => left.message(reason),
         }
     }
-    let mut warnings = left.warnings();
-    warnings.extend(ids.warning());
-    if rolled_back > 0 {
-        warnings.push(format!("turns were rolled back {rolled_back} times; they are kept"));
+    left.set_aside(&found.branches);
+    found.warnings = left.warnings();
+    found.warnings.extend(ids.warning());
+    Ok(found)
+}
+
+/// Returns the number of turns that an event rolls back; `None`: another event.
+fn rolled_back_turns(payload: &Object<'_>) -> Option<usize> {
+    let is_rollback = payload.text("type").as_deref() == Some("thread_rolled_back");
+    is_rollback.then(|| payload.any("num_turns").and_then(|turns| turns.get().parse().ok()))?
+}
+
+/// Returns whether an item is a message of the person. Messages in which the program hands over
+/// context have the role `user`, too, and are one element in `<...>`, or instructions.
+fn begins_turn(item: &Object<'_>) -> bool {
+    if item.text("role").as_deref() != Some("user") {
+        return false;
     }
-    Ok(Found { messages, warnings })
+    let blocks = item.list("content").unwrap_or_default();
+    let first = blocks.into_iter().find_map(|block| Object::of(block)?.text("text"));
+    let text = first.or_else(|| item.text("content")).unwrap_or_default();
+    let text = text.trim();
+    let name = text.strip_prefix('<').and_then(|rest| rest.split_once('>')).map(|(name, _)| name);
+    let is_element = name.is_some_and(|name| {
+        let name = name.split_whitespace().next().unwrap_or_default();
+        !name.is_empty() && text.ends_with(&format!("</{name}>"))
+    });
+    !is_element && !text.starts_with("# AGENTS.md instructions")
 }
 
 /// Returns the id of the session from a header; `None`: the line is no header, or a header without

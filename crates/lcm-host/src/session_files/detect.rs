@@ -11,7 +11,7 @@
 use serde_json::value::RawValue;
 
 use super::{
-    Format, LineError,
+    Format, LineError, forms,
     line::{self, Object},
 };
 use crate::bindings::types::Dialect;
@@ -27,6 +27,9 @@ const GEMINI: u8 = 128;
 
 /// Dialects whose `content` can be a list of blocks with `type`.
 const BLOCKS: u8 = LCM | ANTHROPIC | CHAT | RESPONSES;
+
+/// Most characters of a role that an error shows.
+const SHOWN_CHARACTERS_MAX: usize = 40;
 
 const DIALECTS: u8 = LCM | ANTHROPIC | CHAT | RESPONSES | GEMINI;
 
@@ -69,12 +72,7 @@ pub(super) fn format(objects: &[Object<'_>]) -> Result<Option<Format>, LineError
     for (index, object) in objects.iter().enumerate() {
         let fits = fits(object, index == 0);
         if fits.forms == 0 {
-            let reason = format!(
-                "must be a message with `role`, or a session line with `type` and `message` or \
-                 `payload`, got {}",
-                object.names()
-            );
-            return Err(LineError::at(index, reason));
+            return Err(LineError::at(index, describe_unknown(index, object)));
         }
         if is_mixed || left & fits.forms == 0 {
             // Messages of several dialects: the component finds the dialect of each.
@@ -113,6 +111,29 @@ pub(super) fn format(objects: &[Object<'_>]) -> Result<Option<Format>, LineError
         }
         // Lines that fit the files of several programs, without a message so far.
         _ => Ok(None),
+    }
+}
+
+/// Describes a record that fits no format: an unknown role, or for the first record of a file the
+/// forms that it was compared with.
+fn describe_unknown(index: usize, object: &Object<'_>) -> String {
+    let shown = |text: &str| -> String {
+        text.chars().filter(|c| !c.is_control()).take(SHOWN_CHARACTERS_MAX).collect()
+    };
+    match object.text("role") {
+        Some(role) => format!(
+            "must be a message of a known role and type, got the role `{}` and {}",
+            shown(&role),
+            object.names()
+        ),
+        None if index == 0 => {
+            format!("must have one of the forms {}; got {}", forms::list_names(), object.names())
+        }
+        None => format!(
+            "must be a message with `role`, or a session line with `type` and `message` or \
+             `payload`, got {}",
+            object.names()
+        ),
     }
 }
 

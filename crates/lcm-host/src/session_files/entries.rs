@@ -2,11 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::Branch;
 use crate::digest::sha256_hex;
 
-/// Reason to skip messages of a session tree, for a warning.
-pub(super) const ABANDONED: &str =
-    "messages of abandoned branches, which the conversation did not continue";
 /// Reason to skip summaries of a session tree, for a warning.
 pub(super) const SUMMARY: &str = "summaries of the program, whose messages are in the file";
 /// Hex digits of a line's hash in an id.
@@ -86,6 +84,8 @@ pub(super) struct Left {
     others: BTreeMap<String, usize>,
     /// Messages, by reason.
     messages: BTreeMap<&'static str, usize>,
+    /// Messages of branches.
+    aside: usize,
 }
 
 impl Left {
@@ -101,13 +101,23 @@ impl Left {
         *self.messages.entry(reason).or_default() += 1;
     }
 
-    /// Returns one line for each reason, and one line for all lines without a message.
+    /// Counts the messages of branches, which are set aside.
+    pub(super) fn set_aside(&mut self, branches: &[Branch]) {
+        self.aside = branches.iter().map(|branch| branch.messages.len()).sum();
+    }
+
+    /// Returns one line for the messages of branches, one for each reason, and one for all lines
+    /// without a message.
     pub(super) fn warnings(&self) -> Vec<String> {
-        let mut out: Vec<String> = self
-            .messages
-            .iter()
-            .map(|(reason, count)| format!("not taken ({count}): {reason}"))
-            .collect();
+        let mut out = Vec::new();
+        if self.aside > 0 {
+            out.push(format!(
+                "set aside ({}): messages that the conversation did not continue",
+                self.aside
+            ));
+        }
+        let reasons = self.messages.iter();
+        out.extend(reasons.map(|(reason, count)| format!("not taken ({count}): {reason}")));
         if !self.others.is_empty() {
             let kinds: Vec<String> =
                 self.others.iter().map(|(kind, count)| format!("{count} `{kind}`")).collect();

@@ -1,17 +1,20 @@
-//! Reads session files of agent programs, with one JSON object per line.
+//! Reads session files of agent programs, exports of chats, and files of messages.
 //!
-//! In: the lines of one file. Out: its messages in order and their dialect, which is `auto` if they
-//! have several, with warnings that count skipped lines. An ingest of the messages follows; this
-//! module reads no store.
+//! In: the bytes of one file. Out: its conversations, each with its messages in order and their
+//! dialect, which is `auto` if they have several, and warnings that count skipped lines. An ingest
+//! of the messages follows; this module reads no store.
 //!
-//! Each message of a session file gets the entry id and, if its line has a time, the time of the
-//! line. Files in the format *messages* are passed on unchanged.
+//! Each message of a session file gets an entry id and, if the file has its time, that time. A time
+//! that the file does not have is not invented. Messages of a provider's dialect are passed on
+//! unchanged.
 //!
 //! | format | messages | dialect | entry id |
 //! |---|---|---|---|
-//! | Claude Code | `user` and `assistant` lines with `message` | `anthropic` | `uuid` |
-//! | Codex | `response_item` lines, in early files bare items | `lcm` | session id, `/`, item id |
-//! | `OpenClaw` | `message` and `custom_message` entries | `lcm` | session id, `/`, entry id |
+//! | Claude Code | `user` and `assistant` lines, attachments, prompts | `anthropic` | `uuid` |
+//! | Codex | `response_item` lines, in early files bare items | `lcm` | session, `/`, item id |
+//! | `OpenClaw` | `message` and `custom_message` entries | `lcm` | session, `/`, entry id |
+//! | Kimi, Hermes | lines with a role | `openai-chat` | hash of the line |
+//! | other agents, exports | of persons, models, tools | `lcm` | id of the record |
 //! | messages | every line | its own | id of the message |
 //!
 //! **Kept content.** The whole content of a message is kept.
@@ -34,50 +37,70 @@
 //!   next ingest does not store the new content.
 //! - Ids of Codex and OpenClaw are unique only within a session, so the session id is their prefix.
 //!
-//! **Branches.** Of a session tree only the live branch is read, see `tree`. Stored messages stay
-//! stored when their branch is abandoned later.
+//! **Branches.** The messages of a session tree that are not on its live branch, and turns that
+//! were rolled back, are [`Branch`]es: an ingest stores them and sets them aside.
+//!
+//! **Damaged lines** are skipped and named in a warning. A whole record behind the torn beginning
+//! of another one is read, see `damage`.
 //!
 //! **Summaries** that the program made of earlier messages are skipped, because those messages are
 //! read. A summary before all messages of a file is kept, because the file lacks its messages.
 
+mod aider;
+mod antigravity;
+mod attachments;
+mod chat_lines;
 mod claude_code;
 mod codex;
+mod codex_exec;
+mod copilot;
+mod damage;
 mod detect;
+mod document;
 mod entries;
+mod exports;
+mod folder;
 mod follow;
+mod forms;
+mod gemini_cli;
 mod line;
+mod notes;
 mod open_claw;
+mod open_code;
+mod queue;
+mod records;
 mod tree;
 
+pub use folder::{FolderEntry, FolderSession, parse_since, visit_folder};
 pub use follow::{Follower, Reading};
+pub use forms::Format;
+pub use notes::{Author, read_notes};
 
 use line::Object;
 
 use crate::bindings::types::Dialect;
-
-/// The format of a session file.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Format {
-    /// A session of Claude Code.
-    ClaudeCode,
-    /// A rollout of the Codex CLI.
-    Codex,
-    /// A session of `OpenClaw`, in the format of the pi agent.
-    OpenClaw,
-    /// One message per line, of this dialect; `auto`: of several dialects.
-    Messages(Dialect),
-}
 
 /// One message of a file.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct FileMessage {
     /// Text of the message in [`SessionFile::dialect`].
     pub text: String,
-    /// Index of the message's line in the lines given to [`read`], from 0.
+    /// Index of the message's line in the file, from 0; of a file that is one document, the index
+    /// of its record.
     pub line: usize,
 }
 
-/// Content of a file.
+/// Messages of a file that its live conversation does not have: an abandoned branch, or turns that
+/// were rolled back. An ingest stores and sets aside these messages.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Branch {
+    /// Entry id of the message that the branch follows; `None`: the branch begins a conversation.
+    pub after: Option<String>,
+    /// Messages of the branch, in order; at least one.
+    pub messages: Vec<FileMessage>,
+}
+
+/// One conversation of a file.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct SessionFile {
     /// Detected format; `None`: the file has no lines, or its lines fit several formats so far.
@@ -85,17 +108,32 @@ pub struct SessionFile {
     pub format: Option<Format>,
     /// Dialect of the messages; `lcm` without a format.
     pub dialect: Dialect,
-    /// Messages, in order.
+    /// Messages of the live conversation, in order.
     pub messages: Vec<FileMessage>,
+    /// Branches that the conversation did not continue, in the order of their first lines.
+    pub branches: Vec<Branch>,
+    /// Id that the program gave the session; `None`: the file has none.
+    pub session: Option<String>,
+    /// Folder in which the session worked; `None`: the file has none.
+    pub project: Option<String>,
     /// Warnings about skipped lines and renamed ids, one line each.
     pub warnings: Vec<String>,
+}
+
+impl SessionFile {
+    /// Returns the number of all messages, with those of branches.
+    #[must_use]
+    pub fn count_messages(&self) -> usize {
+        let aside: usize = self.branches.iter().map(|branch| branch.messages.len()).sum();
+        self.messages.len() + aside
+    }
 }
 
 /// The error of a file that cannot be read.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{reason}")]
 pub struct LineError {
-    /// Index of the line at fault in the lines given to [`read`], from 0; `None`: the whole file.
+    /// Index of the line at fault in the file, from 0; `None`: the whole file.
     pub line: Option<usize>,
     /// Text to print after the name of the line or file, such as `must be a JSON object`.
     pub reason: String,
@@ -105,65 +143,122 @@ impl LineError {
     fn at(line: usize, reason: impl Into<String>) -> Self {
         Self { line: Some(line), reason: reason.into() }
     }
+
+    fn of_file(reason: impl Into<String>) -> Self {
+        Self { line: None, reason: reason.into() }
+    }
 }
 
-/// The messages and warnings that the reader of one format returns.
+/// What the reader of one format returns.
+#[derive(Default)]
 struct Found {
     messages: Vec<FileMessage>,
+    branches: Vec<Branch>,
+    session: Option<String>,
+    project: Option<String>,
     warnings: Vec<String>,
 }
 
-/// Detects the format of a file and reads its messages. `lines` must not contain blank lines.
+/// Whether a program may still write to a file.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Growth {
+    /// The file is as its program left it.
+    Ended,
+    /// The last line may be incomplete: unless it is a whole JSON object, it is not read.
+    Growing,
+}
+
+/// Reads all conversations of a file: JSON lines, one JSON document, or a Markdown history.
 ///
 /// # Errors
 ///
-/// - A line is not a JSON object, or lacks a member of its format.
+/// Errors of [`read`]; a document that is no known export and has no list of messages. The reason
+/// names the forms that were compared.
+pub fn read_bytes(bytes: &[u8], growth: Growth) -> Result<Vec<SessionFile>, LineError> {
+    let mut source = damage::split_lines(bytes, growth);
+    let dropped = source.dropped_warnings();
+    let mut files = match document::read(&source, growth)? {
+        Some(files) => files,
+        None => Vec::from([read_records(source.take_lines(), growth)?]),
+    };
+    // In a Markdown history blank lines have a meaning.
+    let first = files.first_mut().filter(|file| file.format != Some(Format::Aider));
+    first.into_iter().for_each(|file| drop(file.warnings.splice(0..0, dropped.clone())));
+    Ok(files)
+}
+
+/// Reads the messages of lines. `lines` must not contain blank lines.
+///
+/// # Errors
+///
+/// - No line is a JSON object, or an object lacks a member of its format.
 /// - A line fits no known format, or no format of all preceding lines. Messages of different
 ///   dialects are no error.
 /// - The lines fit several formats, in which their meaning differs.
 pub fn read(lines: Vec<String>) -> Result<SessionFile, LineError> {
+    read_records(lines.into_iter().enumerate().collect(), Growth::Growing)
+}
+
+/// Reads the messages of lines, each with its index in the file.
+fn read_records(lines: Vec<(usize, String)>, growth: Growth) -> Result<SessionFile, LineError> {
+    let (places, lines, mut warnings) = damage::take_whole(lines)?;
     let mut objects = Vec::with_capacity(lines.len());
     for (index, line) in lines.iter().enumerate() {
         objects.push(Object::read(line).map_err(|reason| LineError::at(index, reason))?);
     }
-    let format = detect::format(&objects)?;
-    let found = match format {
-        Some(Format::ClaudeCode) => claude_code::read(&lines, &objects)?,
-        Some(Format::Codex) => codex::read(&lines, &objects)?,
-        Some(Format::OpenClaw) => open_claw::read(&lines, &objects)?,
-        Some(Format::Messages(_)) => {
+    let at = |index: usize| places.get(index).copied().unwrap_or(index);
+    let named = |error: LineError| LineError { line: error.line.map(at), ..error };
+    let format = match forms::detect(&objects) {
+        Some(format) => Some(format),
+        None => detect::format(&objects).map_err(named)?,
+    };
+    let Some(format) = format else {
+        if growth == Growth::Ended && !lines.is_empty() {
+            let first = objects.first().map(describe_record).unwrap_or_default();
+            let reason =
+                format!("must have one of the forms {}; got a record {first}", forms::list_names());
+            return Err(named(LineError::at(0, reason)));
+        }
+        return Ok(SessionFile::unknown(warnings));
+    };
+    let mut found = match format {
+        Format::Messages(_) => {
             drop(objects);
             let of_line = |(line, text)| FileMessage { text, line };
             let messages = lines.into_iter().enumerate().map(of_line).collect();
-            Found { messages, warnings: Vec::new() }
+            Found { messages, ..Found::default() }
         }
-        None => Found { messages: Vec::new(), warnings: Vec::new() },
+        _ => forms::read(format, &lines, &objects).map_err(named)?,
     };
-    let dialect = match format {
-        Some(Format::Messages(dialect)) => dialect,
-        Some(Format::ClaudeCode) => Dialect::Anthropic,
-        Some(Format::Codex | Format::OpenClaw) | None => Dialect::Lcm,
-    };
-    Ok(SessionFile { format, dialect, messages: found.messages, warnings: found.warnings })
+    let branches = found.branches.iter_mut().flat_map(|branch| &mut branch.messages);
+    found.messages.iter_mut().chain(branches).for_each(|message| message.line = at(message.line));
+    warnings.append(&mut found.warnings);
+    Ok(SessionFile { warnings, ..SessionFile::of(format, found) })
 }
 
-impl Format {
-    /// Returns the name of the format for people, such as `a Codex session`.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::ClaudeCode => "a Claude Code session",
-            Self::Codex => "a Codex session",
-            Self::OpenClaw => "an OpenClaw session",
-            Self::Messages(Dialect::Lcm) => "messages of `lcm`",
-            Self::Messages(Dialect::Anthropic) => "messages of `anthropic`",
-            Self::Messages(Dialect::OpenaiChat) => "messages of `openai-chat`",
-            Self::Messages(Dialect::OpenaiResponses) => "items of `openai-responses`",
-            Self::Messages(Dialect::Gemini) => "contents of `gemini`",
-            Self::Messages(Dialect::Auto) => "messages of several dialects",
-        }
+/// Describes the first record of a file for an error.
+fn describe_record(object: &Object<'_>) -> String {
+    let kind = object.text("type").map(|kind| {
+        let shown: String = kind.chars().filter(|c| !c.is_control()).take(40).collect();
+        format!("of the type `{shown}` ")
+    });
+    format!("{}with {}", kind.unwrap_or_default(), object.names())
+}
+
+impl SessionFile {
+    fn unknown(warnings: Vec<String>) -> Self {
+        let found = Found { warnings, ..Found::default() };
+        Self { format: None, ..Self::of(Format::Messages(Dialect::Lcm), found) }
+    }
+
+    fn of(format: Format, found: Found) -> Self {
+        let Found { messages, branches, session, project, warnings } = found;
+        let (dialect, format) = (format.dialect(), Some(format));
+        Self { format, dialect, messages, branches, session, project, warnings }
     }
 }
 
+#[cfg(test)]
+mod form_tests;
 #[cfg(test)]
 mod tests;

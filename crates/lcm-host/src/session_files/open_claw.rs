@@ -1,9 +1,11 @@
-//! Reads sessions of `OpenClaw`, in the format of the pi agent.
+//! Reads sessions of `OpenClaw`, in the format of the pi agent, and of Droid.
 //!
-//! In: a header of the type `session`, then entries with `type`, `id`, `parentId` and `timestamp`;
-//! files of the first version have neither id nor parent. Out: the `message` and `custom_message`
-//! entries of the live branch, and summaries of abandoned branches, as messages of `lcm`. A summary
-//! of a compaction becomes a message only before all other messages.
+//! In: a header of the type `session` or `session_start`, then entries with `type`, `id`,
+//! `parentId` and `timestamp`; files of the first version have neither id nor parent. The content
+//! of messages has the blocks of the pi agent, or those of Anthropic. Out: the `message` and
+//! `custom_message` entries, and summaries of abandoned branches, as messages of `lcm`: those of
+//! the live branch, each behind its parent, and the others as branches. A summary of a compaction
+//! becomes a message only before all other messages.
 //!
 //! Entry ids of these files have 8 hex digits and are unique only within their session, so the id
 //! of the session is their prefix.
@@ -11,12 +13,15 @@
 //! A failed assistant message without content becomes a message without `source`, so that the
 //! component skips the message as a failed turn.
 
+use std::collections::HashMap;
+
 use serde_json::value::RawValue;
 
 use super::{
     FileMessage, Found, LineError,
-    entries::{ABANDONED, Ids, Left, SUMMARY},
+    entries::{Ids, Left, SUMMARY},
     line::{self, Object, Text},
+    records::Branches,
     tree::{self, Node},
 };
 
@@ -28,35 +33,33 @@ const ENVELOPE: [&str; 4] = ["type", "id", "parentId", "timestamp"];
 /// Types of entries with content.
 const SAID: [&str; 4] = ["message", "custom_message", "branch_summary", "compaction"];
 
+/// Types of headers.
+const HEADERS: [&str; 2] = ["session", "session_start"];
+
 pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<Found, LineError> {
     let mut ids = Ids::default();
     let mut left = Left::default();
-    let mut warnings = Vec::new();
-    let mut messages = Vec::new();
-    let mut session = String::new();
-    let node = |object: &Object<'_>| match object.text("type").as_deref() {
-        Some("session") => Node::default(),
-        _ => Node {
-            id: object.text("id"),
-            continues: object.text("parentId"),
-            is_message: object.text("type").is_some_and(|kind| SAID.contains(&kind.as_str())),
-        },
-    };
-    let nodes: Vec<Node> = objects.iter().map(node).collect();
-    let live = tree::live(&nodes);
-    for (index, ((line, object), live)) in lines.iter().zip(objects).zip(live).enumerate() {
-        let kind = object.text("type").unwrap_or_default();
-        if kind == "session" {
-            session = object.text("id").unwrap_or_default();
-            if object.has("parentSession") || object.has("branchedFrom") {
-                warnings.push(
-                    "the session is a fork; messages that it copied count as its own messages"
-                        .to_owned(),
-                );
-            }
-            left.other(&kind);
-            continue;
+    let (mut found, mut branches) = (Found::default(), Branches::default());
+    let nodes: Vec<Node> = objects.iter().map(build_node).collect();
+    let (live, parents) = (tree::live(&nodes), tree::parents(&nodes));
+    let mut taken: HashMap<usize, String> = HashMap::new();
+    // Sessions, each with the index of its header. A header counts from its line on, so that no
+    // id changes when the file grows.
+    let mut sessions: Vec<(usize, String)> = Vec::new();
+    for (index, object) in objects.iter().enumerate().filter(|(_, object)| is_header(object)) {
+        sessions.push((index, object.text("id").unwrap_or_default()));
+        found.session = object.text("id").or(found.session);
+        found.project = object.text("cwd").or(found.project);
+        if object.has("parentSession") || object.has("branchedFrom") {
+            found.warnings.push(
+                "the session is a fork; messages that it copied count as its own messages"
+                    .to_owned(),
+            );
         }
+    }
+    for index in tree::order(&parents) {
+        let (Some(line), Some(object)) = (lines.get(index), objects.get(index)) else { continue };
+        let kind = object.text("type").unwrap_or_default();
         let said = match kind.as_str() {
             "message" => object.object("message").ok_or_else(|| {
                 LineError::at(index, "must have a `message`, as a `message` entry")
@@ -70,24 +73,66 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<Found, Li
         let id = match object.text("id") {
             Some(id) => {
                 let content = object.any("message").map_or(line.as_str(), RawValue::get);
+                let header = sessions.iter().rfind(|(header, _)| *header < index);
+                let session = header.map(|(_, session)| session.as_str()).unwrap_or_default();
                 ids.own(&format!("{session}/{id}"), content)
             }
             None => ids.of_line(line),
         };
-        if !live {
-            left.message(ABANDONED);
-            continue;
-        }
+        let is_live = live.get(index).copied().unwrap_or_default();
         let time = object.any("timestamp").or_else(|| said.any("timestamp"));
         let head = Text::default().string("id", &id).kept("timestamp", time);
-        match message(head, &kind, &said, messages.is_empty()) {
-            Ok(text) => messages.push(FileMessage { text, line: index }),
-            Err(reason) => left.message(reason),
+        let is_first = is_live && found.messages.is_empty();
+        match message(head, &kind, &said, is_first) {
+            Ok(text) if is_live => found.messages.push(FileMessage { text, line: index }),
+            Ok(text) => {
+                let after = find_taken(&parents, index, &taken);
+                branches.push(&id, FileMessage { text, line: index }, after);
+            }
+            Err(reason) => {
+                left.message(reason);
+                continue;
+            }
+        }
+        taken.insert(index, id);
+    }
+    found.branches = branches.into_list();
+    left.set_aside(&found.branches);
+    found.warnings.extend(left.warnings());
+    found.warnings.extend(ids.warning());
+    Ok(found)
+}
+
+fn is_header(object: &Object<'_>) -> bool {
+    object.text("type").is_some_and(|kind| HEADERS.contains(&kind.as_str()))
+}
+
+fn build_node(object: &Object<'_>) -> Node {
+    if is_header(object) {
+        return Node::default();
+    }
+    Node {
+        id: object.text("id"),
+        continues: object.text("parentId"),
+        is_message: object.text("type").is_some_and(|kind| SAID.contains(&kind.as_str())),
+    }
+}
+
+/// Returns the entry id of the nearest ancestor that became a message.
+fn find_taken(
+    parents: &[Option<usize>],
+    index: usize,
+    taken: &HashMap<usize, String>,
+) -> Option<String> {
+    let mut at = index;
+    // Each step goes to a parent, and a cycle has at most as many entries as the file.
+    for _ in 0..parents.len() {
+        at = parents.get(at).copied().flatten()?;
+        if let Some(id) = taken.get(&at) {
+            return Some(id.clone());
         }
     }
-    warnings.extend(left.warnings());
-    warnings.extend(ids.warning());
-    Ok(Found { messages, warnings })
+    None
 }
 
 /// Converts an entry to a message; `Err`: the reason to skip the entry. `first`: no message of the
@@ -95,7 +140,7 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<Found, Li
 fn message(head: Text, kind: &str, said: &Object<'_>, first: bool) -> Result<String, &'static str> {
     let role = said.text("role").unwrap_or_default();
     match (kind, role.as_str()) {
-        ("message", "user") => Ok(content(head, "user", said, &["role"])),
+        ("message", "user") => Ok(content(head, user_role(said), said, &["role"])),
         ("message", "custom" | "hookMessage") => Ok(content(head, "user", said, &[])),
         ("message", "system") => Ok(content(head, "system", said, &["role"])),
         ("message", "assistant") => Ok(assistant(head, said)),
@@ -133,6 +178,15 @@ fn content(head: Text, role: &str, said: &Object<'_>, used: &[&str]) -> String {
     with_source(blocks(head.string("role", role), said), said, &used)
 }
 
+/// Returns the role `tool` for a user message that has only results of tools, as Anthropic's have.
+fn user_role(said: &Object<'_>) -> &'static str {
+    let blocks = said.list("content").unwrap_or_default();
+    let is_result = |block: &&RawValue| {
+        Object::of(block).and_then(|block| block.text("type")).as_deref() == Some("tool_result")
+    };
+    if !blocks.is_empty() && blocks.iter().all(is_result) { "tool" } else { "user" }
+}
+
 fn assistant(head: Text, said: &Object<'_>) -> String {
     let text = blocks(head.string("role", "assistant"), said);
     let text = text.kept("stop_reason", said.any("stopReason"));
@@ -147,21 +201,43 @@ fn assistant(head: Text, said: &Object<'_>) -> String {
 }
 
 fn result(head: Text, said: &Object<'_>) -> String {
-    let output = said.list("content").and_then(only_text).or_else(|| said.any("content"));
     let part = Text::default()
         .string("type", "tool_result")
         .kept("call_id", said.any("toolCallId"))
-        .kept("name", said.any("toolName"))
-        .kept("output", output);
+        .kept("name", said.any("toolName"));
+    let part = match said.list("content") {
+        Some(blocks) => match only_text(&blocks) {
+            Some(text) => part.raw("output", text.get()),
+            None => {
+                let blocks: Vec<String> = blocks.into_iter().map(output_block).collect();
+                part.raw("output", &line::array(&blocks))
+            }
+        },
+        None => part.kept("output", said.any("content")),
+    };
     let part = if said.is_true("isError") { part.raw("is_error", "true") } else { part };
     let text = head.string("role", "tool").raw("parts", &line::array(&[part.end()]));
     with_source(text, said, &["role", "toolCallId", "toolName", "content", "isError"])
 }
 
+/// Converts an image in the result of a tool to a block that every provider can be sent; other
+/// blocks stay unchanged.
+fn output_block(value: &RawValue) -> String {
+    let image = Object::of(value).filter(|block| block.text("type").as_deref() == Some("image"));
+    let Some((block, data)) = image.as_ref().and_then(|block| Some((block, block.any("data")?)))
+    else {
+        return value.get().to_owned();
+    };
+    let source = Text::default().string("type", "base64").kept("media_type", block.any("mimeType"));
+    let source = source.raw("data", data.get()).end();
+    let text = Text::default().string("type", "image").raw("source", &source);
+    text.rest(block, &["type", "data", "mimeType"]).end()
+}
+
 /// Returns the text of a list with exactly one text block without further members; `None`: any
 /// other list.
-fn only_text(blocks: Vec<&RawValue>) -> Option<&RawValue> {
-    let [only] = blocks.as_slice() else { return None };
+fn only_text<'a>(blocks: &[&'a RawValue]) -> Option<&'a RawValue> {
+    let [only] = blocks else { return None };
     let block = Object::of(only)?;
     let is_text = block.text("type").as_deref() == Some("text") && block.members().count() == 2;
     block.any("text").filter(|text| is_text && line::is_string(text))
@@ -189,6 +265,8 @@ fn part(value: &RawValue) -> String {
     let (name, renamed): (&str, &[(&str, &str)]) = match kind.as_str() {
         "thinking" => ("reasoning", &[("thinking", "text")]),
         "toolCall" => ("tool_call", &[("id", "id"), ("name", "name"), ("arguments", "input")]),
+        "tool_use" => ("tool_call", &[("id", "id"), ("name", "name"), ("input", "input")]),
+        "tool_result" => ("tool_result", &[("tool_use_id", "call_id"), ("content", "output")]),
         "image" if block.has("data") => ("file", &[("mimeType", "mime"), ("data", "data")]),
         _ => return value.get().to_owned(),
     };

@@ -106,7 +106,10 @@ fn claude_code_follows_the_live_branch() {
     ];
     let read = file(&lines).unwrap();
     assert_eq!(ids(&read), ["u1", "u5"]);
-    assert!(read.warnings[0].starts_with("not taken (3): messages of abandoned branches"));
+    assert!(read.warnings[0].starts_with("set aside (3): "));
+    let branch = &read.branches[0];
+    assert_eq!((read.branches.len(), branch.after.as_deref()), (1, Some("u1")));
+    assert_eq!(branch.messages.len(), 3);
     assert_eq!(read.warnings[1], "not taken (1): messages of sub-agents");
     // A file of nothing else is the session of one.
     assert_eq!(ids(&file(&[side]).unwrap()), ["s1"]);
@@ -368,9 +371,13 @@ fn a_line_that_is_no_object_is_named() {
         (deep.clone(), "a JSON object"),
     ];
     for (bad, says) in cases {
-        let error = read(vec![good.clone(), bad]).unwrap_err();
-        assert_eq!(error.line, Some(1));
-        assert!(error.reason.contains(says) && error.reason.len() < 200, "{error}");
+        let error = read(vec![bad.clone()]).unwrap_err();
+        assert_eq!(error.line, Some(0));
+        assert!(error.reason.contains(says) && error.reason.len() < 500, "{error}");
+        // Beside whole records it is skipped and named.
+        let read = read(vec![good.clone(), bad]).unwrap();
+        assert_eq!(read.messages.len(), 1);
+        assert!(read.warnings[0].starts_with("damaged lines (1): line 2 "), "{read:?}");
     }
     // Depth inside of a value is the component's to judge.
     let nested = format!(r#"{{"role":"user","content":"","deep":{deep}}}"#);

@@ -1,7 +1,8 @@
 //! Finds the live branches of a session file whose entries form trees.
 //!
 //! In: entries in the order of the file, each with its id and its parent's id. Out: whether each
-//! entry is live. The readers of Claude Code and OpenClaw files skip the other messages.
+//! entry is live, the order in which no entry is before its parent, and the parents. The other
+//! messages of Claude Code and OpenClaw files become branches.
 //!
 //! A file can have several trees, because a parent may be missing. Each tree has one live branch:
 //! the last message of the tree in the file, and all ancestors of that message.
@@ -59,6 +60,45 @@ pub(super) fn live(nodes: &[Node]) -> Vec<bool> {
     let of_first =
         |(index, node): (usize, &Node)| live.get(first(index, node)).copied().unwrap_or_default();
     nodes.iter().enumerate().map(of_first).collect()
+}
+
+/// Returns the index of the parent of each entry: of several entries with the id of a parent, the
+/// first.
+pub(super) fn parents(nodes: &[Node]) -> Vec<Option<usize>> {
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    for (index, node) in nodes.iter().enumerate() {
+        if let Some(id) = &node.id {
+            places.entry(id).or_insert(index);
+        }
+    }
+    let parent = |node: &Node| places.get(node.continues.as_deref()?).copied();
+    nodes.iter().map(parent).collect()
+}
+
+/// Returns the indexes of the entries in the order of the file, but each entry behind its parent.
+pub(super) fn order(parents: &[Option<usize>]) -> Vec<usize> {
+    let mut order = Vec::with_capacity(parents.len());
+    let mut waiting: HashMap<usize, Vec<usize>> = HashMap::new();
+    let mut is_placed = vec![false; parents.len()];
+    for (index, parent) in parents.iter().enumerate() {
+        let later = parent.filter(|parent| *parent > index);
+        let behind = parent.filter(|parent| is_placed.get(*parent) == Some(&false));
+        if let Some(parent) = later.or(behind.filter(|parent| *parent != index)) {
+            waiting.entry(parent).or_default().push(index);
+            continue;
+        }
+        let mut stack = Vec::from([index]);
+        while let Some(next) = stack.pop() {
+            order.push(next);
+            is_placed.get_mut(next).into_iter().for_each(|placed| *placed = true);
+            let children = waiting.remove(&next).unwrap_or_default();
+            stack.extend(children.into_iter().rev());
+        }
+    }
+    // Entries whose ancestors form a cycle.
+    let rest = is_placed.iter().enumerate().filter(|(_, placed)| !**placed);
+    order.extend(rest.map(|(index, _)| index));
+    order
 }
 
 /// Returns the index of the root of each entry. Entries whose ancestors form a cycle are one tree.
@@ -126,6 +166,18 @@ mod tests {
     #[test]
     fn an_entry_that_comes_again_is_where_it_was() {
         assert_eq!(live_of(&[("a", ""), ("b", "a"), ("c", "a"), ("b", "a")]), "ac");
+    }
+
+    fn order_of(edges: &[(&str, &str)]) -> String {
+        let order = order(&parents(&nodes(edges)));
+        order.into_iter().map(|index| edges[index].0).collect()
+    }
+
+    #[test]
+    fn an_entry_is_behind_its_parent() {
+        assert_eq!(order_of(&[("a", ""), ("b", "a"), ("c", "b")]), "abc");
+        assert_eq!(order_of(&[("c", "b"), ("a", ""), ("d", "c"), ("b", "a")]), "abcd");
+        assert_eq!(order_of(&[("a", "b"), ("b", "a"), ("c", "c")]), "cab");
     }
 
     #[test]

@@ -1,0 +1,167 @@
+//! Reads sessions of the Copilot CLI.
+//!
+//! In: events with `type`, `data`, `id` and `timestamp`, or events of hooks with `prompt` and
+//! `output`. Out: messages of `lcm`: prompts, answers with their calls, results of tools, and
+//! system messages. Events of sub-agents, which name the call of their parent, are skipped.
+
+use std::collections::HashSet;
+
+use serde_json::value::RawValue;
+
+use super::{
+    Found,
+    forms::Fit,
+    line::{Object, quoted},
+    records::{self, Collector, Draft},
+};
+
+const SUB_AGENT: &str = "messages of sub-agents";
+
+/// Beginnings of the types of events.
+const PREFIXES: [&str; 14] = [
+    "session.",
+    "user.",
+    "assistant.",
+    "tool.",
+    "system.",
+    "hook.",
+    "subagent.",
+    "skill.",
+    "permission.",
+    "command.",
+    "model.",
+    "agent.",
+    "pending_messages.",
+    "custom_agent.",
+];
+
+/// Returns how a record fits the form.
+pub(super) fn fit(object: &Object<'_>) -> Fit {
+    let kind = object.text("type").unwrap_or_default();
+    let is_event = PREFIXES.iter().any(|prefix| kind.starts_with(prefix));
+    let has_text = object.has("prompt") || object.has("output");
+    match object.object("data") {
+        Some(_) if is_event => Fit::Typical,
+        Some(_) if kind == "abort" => Fit::Possible,
+        None if is_event && (has_text || object.has("session_id")) => Fit::Typical,
+        _ => Fit::No,
+    }
+}
+
+pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Found {
+    let mut out = Collector::default();
+    let answers = objects.iter().filter_map(|object| object.object("data"));
+    let (mut called, mut thoughts) = (HashSet::new(), HashSet::new());
+    for data in answers {
+        let requests = data.list("toolRequests").unwrap_or_default();
+        let requests = requests.into_iter().filter_map(Object::of);
+        called.extend(requests.filter_map(|request| request.text("toolCallId")));
+        thoughts.extend(data.text("reasoningText"));
+    }
+    for (index, (line, object)) in lines.iter().zip(objects).enumerate() {
+        let kind = object.text("type").unwrap_or_default();
+        let id = object.text("id");
+        let time = object.any("timestamp").map(RawValue::get);
+        let data = object.object("data").unwrap_or_else(|| object.clone());
+        if kind == "session.start" {
+            let context = data.object("context");
+            let folder = context.and_then(|context| context.text("cwd"));
+            out.set_session(data.text("sessionId"), folder.or_else(|| data.text("cwd")));
+        }
+        if data.text("parentToolCallId").is_some() {
+            out.left.message(SUB_AGENT);
+            continue;
+        }
+        let Some(draft) = read_event(&kind, &data, &called, &thoughts) else {
+            out.left.other(&kind);
+            continue;
+        };
+        if out.push(index, line, &draft.at(id.as_deref(), time)).is_none() {
+            out.left.other(&format!("{kind} without text"));
+        }
+    }
+    out.finish()
+}
+
+/// Converts an event; `None`: it is no message.
+fn read_event(
+    kind: &str,
+    data: &Object<'_>,
+    called: &HashSet<String>,
+    thoughts: &HashSet<String>,
+) -> Option<Draft<'static>> {
+    let text = |key| data.text(key).map(|text| records::text_part(&text));
+    let draft = match kind {
+        "user.message" => {
+            let parts = text("content").or_else(|| text("prompt"));
+            let attached = data.list("attachments").unwrap_or_default();
+            let attached = attached.into_iter().filter_map(Object::of);
+            let attached = attached.filter_map(|file| {
+                let content = file.text("text").or_else(|| file.text("content"))?;
+                let name = file.text("displayName").or_else(|| file.text("filePath"));
+                let name = name.or_else(|| file.text("path")).unwrap_or_default();
+                Some(records::text_part(&format!("{name}:\n{content}")))
+            });
+            Draft::new("user").with(parts.into_iter().chain(attached).collect())
+        }
+        "system.message" => Draft::new("system").with(text("content").into_iter().collect()),
+        "assistant.reasoning" => {
+            let thought = data.text("content").filter(|text| !thoughts.contains(text))?;
+            Draft::new("assistant").with(Vec::from([records::reasoning_part(&thought)]))
+        }
+        "assistant.message" => {
+            let thought = data.text("reasoningText").map(|text| records::reasoning_part(&text));
+            let said = text("content").or_else(|| text("output"));
+            let requests = data.list("toolRequests").unwrap_or_default();
+            let requests =
+                requests.into_iter().filter_map(Object::of).map(|request| call(&request));
+            let parts = thought.into_iter().chain(said).chain(requests).collect();
+            Draft::new("assistant").with(parts)
+        }
+        "tool.execution_start" => {
+            let id = data.text("toolCallId").filter(|id| !called.contains(id));
+            id.as_ref()?;
+            Draft::new("assistant").with(Vec::from([call(data)]))
+        }
+        "tool.execution_complete" => {
+            let id = data.text("toolCallId").unwrap_or_default();
+            let output = data.any("result").or_else(|| data.any("error"));
+            let output = output.map_or_else(|| quoted(""), read_output);
+            let failed = data.any("success").is_some_and(|success| success.get() == "false");
+            let name = data.text("toolName").unwrap_or_default();
+            let part = records::result_part(&id, &name, &output, failed);
+            Draft::new("tool").with(Vec::from([part]))
+        }
+        _ => return None,
+    };
+    let used = [
+        "content",
+        "prompt",
+        "output",
+        "toolRequests",
+        "reasoningText",
+        "toolCallId",
+        "toolName",
+        "arguments",
+        "result",
+        "error",
+        "success",
+        "type",
+        "timestamp",
+        "id",
+        "session_id",
+    ];
+    Some(draft.source(data, &used))
+}
+
+fn call(request: &Object<'_>) -> String {
+    let name = request.text("name").or_else(|| request.text("toolName")).unwrap_or_default();
+    let id = request.text("toolCallId").unwrap_or_default();
+    records::call_part(&id, &name, request.any("arguments").map_or("{}", RawValue::get))
+}
+
+/// Returns the output of a tool as JSON: what the model was given.
+fn read_output(result: &RawValue) -> String {
+    let inner = Object::of(result).and_then(|it| it.any("content").or(it.any("message")));
+    inner.unwrap_or(result).get().to_owned()
+}

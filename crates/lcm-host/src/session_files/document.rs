@@ -1,0 +1,247 @@
+//! Reads files that are one JSON document or a Markdown history, and lines that are each a whole
+//! conversation.
+//!
+//! In: the lines of a file. Out: the conversations of its document: an export of `ChatGPT` or
+//! Claude.ai with one or all conversations, a chat of the Gemini CLI, an export of opencode, a list
+//! of messages such as the history of Cline, Roo or Kilo, a request with `messages`, `input` or
+//! `contents`, or conversations of `ShareGPT`. Records inside are read as lines would be.
+//!
+//! Of several requests in one file, one that begins with the messages of the one before it replaces
+//! it: a log of a chat has the whole list in every request.
+
+use serde_json::value::RawValue;
+
+use super::{
+    Format, Found, Growth, LineError, SessionFile, aider,
+    damage::SourceLines,
+    exports, forms,
+    line::{self, Object, Text},
+    notes, read_records,
+    records::{self, Collector, Draft},
+};
+
+/// Members that can hold the messages of a document.
+const LISTS: [&str; 5] = ["messages", "contents", "input", "history", "items"];
+/// Members that can hold the system prompt of a request.
+const SYSTEM: [&str; 4] = ["system", "instructions", "systemInstruction", "system_instruction"];
+/// Members that can hold the id of a conversation.
+const IDS: [&str; 6] =
+    ["session_id", "sessionId", "conversation_id", "conversationId", "uuid", "id"];
+
+/// Reads the conversations of a document; `None`: the file has records in lines.
+///
+/// # Errors
+///
+/// The document is not JSON, or has no messages in a known form.
+pub(super) fn read(
+    source: &SourceLines,
+    growth: Growth,
+) -> Result<Option<Vec<SessionFile>>, LineError> {
+    let lines = source.lines();
+    let Some((first_index, first)) = lines.first() else { return Ok(None) };
+    let head = first.trim_start();
+    if !head.starts_with(['{', '[']) {
+        let text = notes::join_lines(source);
+        if !aider::is_history(&text) {
+            return Ok(None);
+        }
+        let found = aider::read(&text, growth).into_iter();
+        return Ok(Some(found.map(|found| SessionFile::of(Format::Aider, found)).collect()));
+    }
+    if Object::read(first).is_ok() {
+        return read_document_lines(lines, growth);
+    }
+    // A record in a line does not end after its first character.
+    let is_document = head.starts_with('[') || head.trim_end() == "{";
+    let texts: Vec<&str> = lines.iter().map(|(_, line)| line.as_str()).collect();
+    let text = texts.join("\n");
+    match serde_json::from_str::<&RawValue>(&text) {
+        Ok(value) => read_value(value, growth).map(Some),
+        // A document that is still being written.
+        Err(_) if growth == Growth::Growing && (is_document || !has_record(lines)) => {
+            Ok(Some(Vec::from([SessionFile::unknown(Vec::new())])))
+        }
+        // The first of several lines is damaged.
+        Err(_) if !is_document => Ok(None),
+        Err(error) => {
+            let reason = format!("must begin one whole JSON document: {error}");
+            Err(LineError::at(*first_index, reason))
+        }
+    }
+}
+
+/// Returns whether a line is a whole record.
+fn has_record(lines: &[(usize, String)]) -> bool {
+    lines.iter().any(|(_, line)| Object::read(line).is_ok())
+}
+
+/// Reads lines that are each a document; `None`: another record is among them.
+fn read_document_lines(
+    lines: &[(usize, String)],
+    growth: Growth,
+) -> Result<Option<Vec<SessionFile>>, LineError> {
+    let is_documents =
+        |(_, line): &(usize, String)| Object::read(line).is_ok_and(|object| is_document(&object));
+    if !lines.iter().all(is_documents) {
+        return Ok(None);
+    }
+    let mut files: Vec<SessionFile> = Vec::new();
+    for (index, line) in lines {
+        let Ok(object) = Object::read(line) else { continue };
+        let named = |error: LineError| LineError { line: Some(*index), ..error };
+        for file in read_object(&object, growth).map_err(named)? {
+            add_or_replace(&mut files, file);
+        }
+    }
+    Ok(Some(files))
+}
+
+/// Adds a conversation, or replaces the last one if the new one begins with all of its messages.
+fn add_or_replace(files: &mut Vec<SessionFile>, file: SessionFile) {
+    let is_longer = files.last().is_some_and(|last| {
+        let same = last.messages.iter().zip(&file.messages).all(|(a, b)| a.text == b.text);
+        same && last.messages.len() <= file.messages.len() && last.session == file.session
+    });
+    if is_longer {
+        files.pop();
+    }
+    files.push(file);
+}
+
+/// Returns whether an object has all messages of a conversation.
+fn is_document(object: &Object<'_>) -> bool {
+    let has_objects = |key: &str| {
+        let list = object.list(key).unwrap_or_default();
+        list.first().is_some_and(|first| line::is_object(first))
+    };
+    let is_record = object.any("role").is_some() || object.any("message").is_some();
+    let is_list = ["messages", "contents", "chat_messages", "conversations", "history"]
+        .into_iter()
+        .any(has_objects);
+    let is_request = object.has("input") && object.has("model") && !object.has("type");
+    !is_record && (is_list || is_request || object.object("mapping").is_some())
+}
+
+fn read_value(value: &RawValue, growth: Growth) -> Result<Vec<SessionFile>, LineError> {
+    if let Some(object) = Object::of(value) {
+        return read_object(&object, growth);
+    }
+    let elements: Vec<&RawValue> = serde_json::from_str(value.get()).unwrap_or_default();
+    let objects: Vec<Object<'_>> = elements.iter().filter_map(|it| Object::of(it)).collect();
+    if objects.len() < elements.len() {
+        return Err(LineError::of_file("must be a list of objects, got other values among them"));
+    }
+    if !objects.is_empty() && objects.iter().all(is_document) {
+        let mut files = Vec::new();
+        for object in &objects {
+            files.extend(read_object(object, growth)?);
+        }
+        return Ok(files);
+    }
+    let records = objects.iter().zip(&elements).map(|(object, raw)| add_time(object, raw));
+    read_records(records.enumerate().collect(), growth).map(|file| Vec::from([file]))
+}
+
+/// Returns a message with the time that Cline, Roo and Kilo add as `ts`.
+fn add_time(object: &Object<'_>, raw: &RawValue) -> String {
+    match object.any("ts").filter(|_| object.any("role").is_some() && !object.has("timestamp")) {
+        Some(time) => Text::default().kept("timestamp", Some(time)).rest(object, &["ts"]).end(),
+        None => raw.get().to_owned(),
+    }
+}
+
+fn read_object(object: &Object<'_>, growth: Growth) -> Result<Vec<SessionFile>, LineError> {
+    let one = |format, found| Ok(Vec::from([SessionFile::of(format, found)]));
+    if let Some(found) = exports::read_chat_gpt(object) {
+        return one(Format::ChatGpt, found);
+    }
+    if let Some(found) = exports::read_claude_ai(object) {
+        return one(Format::ClaudeAi, found);
+    }
+    if let Some(list) = object.list("conversations") {
+        let objects: Vec<Object<'_>> = list.iter().filter_map(|it| Object::of(it)).collect();
+        if !objects.is_empty() && objects.iter().all(is_document) {
+            let files = objects.iter().map(|object| read_object(object, growth));
+            return files.collect::<Result<Vec<_>, _>>().map(|files| files.concat());
+        }
+        return one(Format::ShareGpt, read_share_gpt(object, &list));
+    }
+    for key in LISTS {
+        if let Some(list) = object.list(key) {
+            return read_list(object, &list, key, growth).map(|file| Vec::from([file]));
+        }
+        if let (Some(text), "input") = (object.any(key).filter(|it| line::is_string(it)), key) {
+            let message = Text::default().string("role", "user").raw("content", text.get()).end();
+            let mut records = find_system(object, key);
+            records.push(message);
+            let file = read_records(records.into_iter().enumerate().collect(), growth)?;
+            return Ok(Vec::from([file]));
+        }
+    }
+    let reason = format!(
+        "is a JSON document that must have one of the forms {}; got {}",
+        forms::list_names(),
+        object.names()
+    );
+    Err(LineError::of_file(reason))
+}
+
+/// Reads the messages of a document, with its own members as the first record.
+fn read_list(
+    object: &Object<'_>,
+    list: &[&RawValue],
+    key: &str,
+    growth: Growth,
+) -> Result<SessionFile, LineError> {
+    let mut records = find_system(object, key);
+    if object.has("projectHash") || object.object("info").is_some() {
+        // The header of a chat of the Gemini CLI, or the session of an export of opencode.
+        records.push(Text::default().rest(object, &[key]).end());
+    }
+    for value in list {
+        let Some(record) = Object::of(value) else {
+            let reason = format!("must have objects in `{key}`, got another value");
+            return Err(LineError::of_file(reason));
+        };
+        records.push(add_time(&record, value));
+    }
+    let mut file = read_records(records.into_iter().enumerate().collect(), growth)?;
+    if file.session.is_none() {
+        file.session = IDS.iter().find_map(|key| object.text(key));
+    }
+    Ok(file)
+}
+
+/// Returns the system prompt of a request as a message.
+fn find_system(object: &Object<'_>, key: &str) -> Vec<String> {
+    let Some(value) = SYSTEM.iter().find_map(|key| object.any(key)) else { return Vec::new() };
+    let text = Text::default().string("role", "system");
+    let parts = Object::of(value).and_then(|it| it.any("parts").map(RawValue::get));
+    let message = match (key, parts) {
+        ("contents", Some(parts)) => text.raw("parts", parts),
+        ("contents", None) => text.raw("parts", &format!("[{{\"text\":{}}}]", value.get())),
+        _ => text.raw("content", value.get()),
+    };
+    Vec::from([message.end()])
+}
+
+/// Reads a conversation of `ShareGPT`, whose messages have `from` and `value`.
+fn read_share_gpt(object: &Object<'_>, list: &[&RawValue]) -> Found {
+    let mut out = Collector::default();
+    let session = object.text("id");
+    out.ids.enter(session.as_deref().unwrap_or_default());
+    out.set_session(session, None);
+    for (index, value) in list.iter().enumerate() {
+        let Some(message) = Object::of(value) else { continue };
+        let role = match message.text("from").as_deref() {
+            Some("human" | "user") => "user",
+            Some("system") => "system",
+            _ => "assistant",
+        };
+        let text = message.text("value").map(|text| records::text_part(&text));
+        let draft = Draft::new(role).with(text.into_iter().collect());
+        let draft = draft.source(&message, &["from", "value"]);
+        out.push(index, value.get(), &draft);
+    }
+    out.finish()
+}

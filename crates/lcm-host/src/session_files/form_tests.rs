@@ -1,0 +1,134 @@
+//! Small files of every form, each with the number of its messages by the rules of the form.
+//!
+//! `fixtures.txt` has one file after each line `=== NAME | FORMAT | LIVE+BRANCHES`, with a comma
+//! between conversations. Texts with `SAID` are those that may not be lost.
+
+use super::*;
+
+const FIXTURES: &str = include_str!("fixtures.txt");
+
+/// A file of `fixtures.txt`.
+struct Fixture {
+    name: &'static str,
+    format: &'static str,
+    /// Live messages and messages of branches of each conversation, such as `2+1`.
+    counts: &'static str,
+    /// Whether later lines may change the place of earlier ones.
+    is_ordered: bool,
+    text: &'static str,
+}
+
+fn fixtures() -> Vec<Fixture> {
+    let of = |section: &'static str| {
+        let (head, text) = section.split_once('\n').unwrap();
+        let head: Vec<&str> = head.split(" | ").collect();
+        let is_ordered = head.get(3) != Some(&"unordered");
+        Fixture { name: head[0], format: head[1], counts: head[2], is_ordered, text }
+    };
+    FIXTURES.split("=== ").skip(1).map(of).collect()
+}
+
+fn texts(file: &SessionFile) -> Vec<&str> {
+    let aside = file.branches.iter().flat_map(|branch| &branch.messages);
+    file.messages.iter().chain(aside).map(|message| message.text.as_str()).collect()
+}
+
+/// The words of a text that begin with `SAID`.
+fn said(text: &str) -> Vec<String> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric());
+    // After a line break in JSON a word begins with the letter of its escape.
+    let words = words.map(|word| word.strip_prefix('n').unwrap_or(word));
+    words.filter(|word| word.starts_with("SAID")).map(str::to_owned).collect()
+}
+
+#[test]
+fn every_form_has_its_messages() {
+    let fixtures = fixtures();
+    assert!(fixtures.len() >= 60, "{}", fixtures.len());
+    for fixture in fixtures {
+        let name = fixture.name;
+        let files = read_bytes(fixture.text.as_bytes(), Growth::Ended);
+        let files = files.unwrap_or_else(|error| panic!("{name}: {error}"));
+        let count = |file: &SessionFile| {
+            let aside: usize = file.branches.iter().map(|branch| branch.messages.len()).sum();
+            format!("{}+{aside}", file.messages.len())
+        };
+        let counts: Vec<String> = files.iter().map(count).collect();
+        assert_eq!(counts.join(","), fixture.counts, "{name}: {files:?}");
+        for file in &files {
+            let format = file.format.unwrap().name();
+            assert!(format.contains(fixture.format), "{name}: {format}");
+            for text in texts(file) {
+                assert!(
+                    Object::read(text)
+                        .is_ok_and(|it| it.text("role").is_some() || it.text("type").is_some()),
+                    "{name}: {text}"
+                );
+            }
+        }
+        let stored: Vec<&str> = files.iter().flat_map(texts).collect();
+        for word in said(fixture.text) {
+            assert!(stored.iter().any(|text| text.contains(&word)), "{name}: {word} is lost");
+        }
+    }
+}
+
+/// A followed file is read again after each line, so messages of its beginning are those of the
+/// whole file, and no beginning is an error.
+#[test]
+fn every_form_may_grow() {
+    for fixture in fixtures() {
+        let name = fixture.name;
+        let whole = read_bytes(fixture.text.as_bytes(), Growth::Ended).unwrap();
+        let whole_format = whole.first().and_then(|file| file.format);
+        let whole: Vec<&str> = whole.iter().flat_map(texts).collect();
+        let ends = fixture.text.match_indices('\n').map(|(at, _)| at + 1);
+        for end in ends.flat_map(|end| [end - 1, end, end.saturating_sub(9)]) {
+            let Some(begin) = fixture.text.get(..end) else { continue };
+            let files = match read_bytes(begin.as_bytes(), Growth::Growing) {
+                Ok(files) => files,
+                Err(error) => panic!("{name}, {end} bytes: {error}"),
+            };
+            // A beginning may fit another form; the component then compares what messages say.
+            let format = files.first().and_then(|file| file.format);
+            if !fixture.is_ordered || format != whole_format {
+                continue;
+            }
+            for text in files.iter().flat_map(texts) {
+                assert!(whole.contains(&text), "{name}, {end} bytes: {text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_file_of_no_form_names_the_forms() {
+    let files = [
+        "{\"a\":1}\n",
+        "[{\"a\":1}]\n",
+        "{\n  \"a\": 1\n}\n",
+        "plain words\n",
+        "{\"type\":\"unheard\",\"b\":1}\n",
+        "[1, 2]\n",
+    ];
+    for file in files {
+        let error = read_bytes(file.as_bytes(), Growth::Ended).unwrap_err();
+        let named = ["Claude Code", "Gemini CLI", "`messages`"];
+        let is_named = named.iter().all(|name| error.reason.contains(name));
+        assert!(is_named || file.starts_with("[1"), "{file}: {error}");
+        assert!(error.reason.len() < 500 && !error.reason.contains('\n'), "{error}");
+    }
+    let unknown = read_bytes(b"{\"role\":\"wizard\",\"content\":\"x\"}\n", Growth::Ended);
+    assert!(unknown.unwrap_err().reason.contains("`wizard`"));
+}
+
+#[test]
+fn a_text_is_a_message_for_each_paragraph() {
+    let text = "one\ntwo\n\n\nthree\n```\na\n\nb\n```\n\nlast";
+    let count = |growth| read_notes(text.as_bytes(), Author::User, growth).unwrap().messages.len();
+    assert_eq!((count(Growth::Ended), count(Growth::Growing)), (3, 2));
+    let read = read_notes(text.as_bytes(), Author::System, Growth::Ended).unwrap();
+    assert!(read.messages[1].text.contains("three\\n```\\na\\n\\nb\\n```"));
+    assert!(read.messages[1].text.contains("\"role\":\"system\""));
+    assert!(read_notes(b"a\0b", Author::User, Growth::Ended).is_err());
+}

@@ -1,0 +1,191 @@
+//! The forms of files that are known: names, recognition by their records, and readers.
+//!
+//! In: the records of a file. Out: its format, if all records fit a form and one of them is typical
+//! of the form. Claude Code, Codex, `OpenClaw` and messages share types of lines, so `detect` tells
+//! these apart. Exports that are one document are recognised by `document`.
+
+use super::{
+    Found, LineError, antigravity, chat_lines, claude_code, codex, codex_exec, copilot, gemini_cli,
+    line::Object, open_claw, open_code,
+};
+use crate::bindings::types::Dialect;
+
+/// The format of a file.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Format {
+    /// A session of Claude Code, or its output in the format `stream-json`.
+    ClaudeCode,
+    /// A rollout of the Codex CLI.
+    Codex,
+    /// Output of `codex exec --json`.
+    CodexExec,
+    /// A session of `OpenClaw`, of the Pi agent, or of Droid.
+    OpenClaw,
+    /// A chat of the Gemini CLI, as one document or as lines.
+    GeminiCli,
+    /// Events of a session of the Copilot CLI.
+    CopilotCli,
+    /// Messages of opencode with their parts: an export, or its storage.
+    OpenCode,
+    /// Steps of a trajectory of Antigravity.
+    Antigravity,
+    /// Messages of Chat Completions with records of an agent between them: Kimi or Hermes.
+    AgentChat,
+    /// Messages of `LangChain`.
+    LangChain,
+    /// Model messages of the AI SDK of Vercel.
+    AiSdk,
+    /// Conversations in the form of `ShareGPT`.
+    ShareGpt,
+    /// An export of `ChatGPT`.
+    ChatGpt,
+    /// An export of Claude.ai.
+    ClaudeAi,
+    /// A Markdown history of aider.
+    Aider,
+    /// A text of a person or program, one message for each paragraph.
+    Notes,
+    /// One message per line, of this dialect; `auto`: of several dialects.
+    Messages(Dialect),
+}
+
+/// A form whose records are told from those of all others.
+struct Form {
+    format: Format,
+    /// Returns how a record fits the form.
+    fit: fn(&Object<'_>) -> Fit,
+}
+
+/// How a record fits a form.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Fit {
+    /// Only this form has such records.
+    Typical,
+    /// Other forms may have such records, too.
+    Possible,
+    /// The form has no such record.
+    No,
+}
+
+impl Fit {
+    /// Returns `Typical` or `No`.
+    pub(super) const fn typical_if(is_typical: bool) -> Self {
+        if is_typical { Self::Typical } else { Self::No }
+    }
+}
+
+/// Forms of records, in the order of their comparison.
+const FORMS: [Form; 8] = [
+    Form { format: Format::CodexExec, fit: codex_exec::fit },
+    Form { format: Format::CopilotCli, fit: copilot::fit },
+    Form { format: Format::Antigravity, fit: antigravity::fit },
+    Form { format: Format::GeminiCli, fit: gemini_cli::fit },
+    Form { format: Format::OpenCode, fit: open_code::fit },
+    Form { format: Format::AgentChat, fit: chat_lines::fit_agent_chat },
+    Form { format: Format::LangChain, fit: chat_lines::fit_lang_chain },
+    Form { format: Format::AiSdk, fit: chat_lines::fit_ai_sdk },
+];
+
+/// Names of all forms for an error.
+const NAMES: [&str; 18] = [
+    "Claude Code",
+    "Codex",
+    "`codex exec --json`",
+    "OpenClaw",
+    "Pi",
+    "Droid",
+    "Gemini CLI",
+    "Copilot CLI",
+    "opencode",
+    "Antigravity",
+    "Kimi",
+    "Hermes",
+    "LangChain",
+    "AI SDK",
+    "ShareGPT",
+    "ChatGPT",
+    "Claude.ai",
+    "aider",
+];
+
+/// Returns the form that all records fit and of which one is typical; `None`: no such form.
+pub(super) fn detect(objects: &[Object<'_>]) -> Option<Format> {
+    let fits = |form: &&Form| {
+        let mut is_typical = false;
+        let all = objects.iter().map(form.fit).all(|fit| {
+            is_typical |= fit == Fit::Typical;
+            fit != Fit::No
+        });
+        all && is_typical
+    };
+    FORMS.iter().find(fits).map(|form| form.format)
+}
+
+/// Reads the records of a format that is no list of messages.
+pub(super) fn read(
+    format: Format,
+    lines: &[String],
+    objects: &[Object<'_>],
+) -> Result<Found, LineError> {
+    match format {
+        Format::ClaudeCode => claude_code::read(lines, objects),
+        Format::Codex => codex::read(lines, objects),
+        Format::OpenClaw => open_claw::read(lines, objects),
+        Format::CodexExec => Ok(codex_exec::read(lines, objects)),
+        Format::GeminiCli => Ok(gemini_cli::read(lines, objects)),
+        Format::CopilotCli => Ok(copilot::read(lines, objects)),
+        Format::OpenCode => Ok(open_code::read(lines, objects)),
+        Format::Antigravity => Ok(antigravity::read(lines, objects)),
+        _ => Ok(chat_lines::read(format, lines, objects)),
+    }
+}
+
+/// Returns the names of all forms, for an error.
+pub(super) fn list_names() -> String {
+    format!(
+        "{}, messages of a provider, or a document with `messages`, `input` or `contents`",
+        NAMES.join(", ")
+    )
+}
+
+impl Format {
+    /// Returns the name of the format for people, such as `a Codex session`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "a Claude Code session",
+            Self::Codex => "a Codex session",
+            Self::CodexExec => "output of `codex exec --json`",
+            Self::OpenClaw => "an OpenClaw session",
+            Self::GeminiCli => "a Gemini CLI chat",
+            Self::CopilotCli => "a Copilot CLI session",
+            Self::OpenCode => "an opencode session",
+            Self::Antigravity => "an Antigravity trajectory",
+            Self::AgentChat => "a Kimi or Hermes session",
+            Self::LangChain => "LangChain messages",
+            Self::AiSdk => "AI SDK messages",
+            Self::ShareGpt => "ShareGPT conversations",
+            Self::ChatGpt => "a ChatGPT export",
+            Self::ClaudeAi => "a Claude.ai export",
+            Self::Aider => "an aider history",
+            Self::Notes => "notes",
+            Self::Messages(Dialect::Lcm) => "messages of `lcm`",
+            Self::Messages(Dialect::Anthropic) => "messages of `anthropic`",
+            Self::Messages(Dialect::OpenaiChat) => "messages of `openai-chat`",
+            Self::Messages(Dialect::OpenaiResponses) => "items of `openai-responses`",
+            Self::Messages(Dialect::Gemini) => "contents of `gemini`",
+            Self::Messages(Dialect::Auto) => "messages of several dialects",
+        }
+    }
+
+    /// Returns the dialect of the messages that the reader of the format returns.
+    #[must_use]
+    pub const fn dialect(self) -> Dialect {
+        match self {
+            Self::Messages(dialect) => dialect,
+            Self::ClaudeCode => Dialect::Anthropic,
+            Self::AgentChat => Dialect::OpenaiChat,
+            _ => Dialect::Lcm,
+        }
+    }
+}

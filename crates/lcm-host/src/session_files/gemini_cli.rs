@@ -1,0 +1,192 @@
+//! Reads chats of the Gemini CLI.
+//!
+//! In: a header with `sessionId` and `projectHash`, messages of the types `user`, `gemini`, `info`,
+//! `warning` and `error`, and updates: a message with the id of an earlier one replaces it,
+//! `$rewindTo` names the message from which on a person took the chat back, and `$set` changes the
+//! header. Out: messages of `lcm`; a call and its result are members of one record, and become two
+//! messages. Messages that were taken back become branches.
+
+use std::collections::HashMap;
+
+use serde_json::value::RawValue;
+
+use super::{
+    Found,
+    forms::Fit,
+    line::{self, Object, Text},
+    records::{self, Collector, Draft, Piece},
+};
+
+const USED: [&str; 8] =
+    ["id", "timestamp", "type", "content", "thoughts", "toolCalls", "tokens", "displayContent"];
+
+/// Returns how a record fits the form.
+pub(super) fn fit(object: &Object<'_>) -> Fit {
+    if object.has("$set") || object.has("$rewindTo") {
+        return Fit::Typical;
+    }
+    if object.has("projectHash") && object.has("sessionId") {
+        return Fit::Typical;
+    }
+    let is_known = match object.text("type").as_deref() {
+        Some("gemini") => true,
+        Some("user" | "info" | "warning" | "error") => !object.has("message"),
+        _ => false,
+    };
+    Fit::typical_if(is_known && object.has("id") && object.has("content"))
+}
+
+pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Found {
+    let mut out = Collector::default();
+    let mut newest: HashMap<String, usize> = HashMap::new();
+    for (index, object) in objects.iter().enumerate() {
+        if let Some(id) = object.text("id") {
+            newest.insert(id, index);
+        }
+    }
+    // For the id of each message, the number of messages before it.
+    let mut places: HashMap<String, usize> = HashMap::new();
+    for (index, object) in objects.iter().enumerate() {
+        if let Some(to) = object.text("$rewindTo") {
+            if let Some(place) = places.get(&to) {
+                out.set_aside_from(*place);
+            }
+            continue;
+        }
+        let Some(id) = object.text("id").filter(|_| object.has("content")) else {
+            out.set_session(object.text("sessionId"), None);
+            out.left.other(if object.has("$set") { "$set" } else { "header" });
+            continue;
+        };
+        let before = out.messages().len();
+        let is_first = !places.contains_key(&id);
+        // A message has the content of its last update and the place of its first record.
+        let last = newest.get(&id).copied().unwrap_or(index);
+        let (Some(line), Some(newest)) = (lines.get(last), objects.get(last)) else { continue };
+        if is_first {
+            places.insert(id.clone(), before);
+            read_message(&mut out, (index, line), &id, newest);
+        }
+    }
+    out.finish()
+}
+
+/// Adds the messages of a record.
+fn read_message(out: &mut Collector, (index, line): (usize, &str), id: &str, object: &Object<'_>) {
+    let kind = object.text("type").unwrap_or_default();
+    let role = match kind.as_str() {
+        "user" => "user",
+        "gemini" => "assistant",
+        // Lines of the program for the person.
+        _ => {
+            out.left.other(&kind);
+            return;
+        }
+    };
+    let time = object.any("timestamp").map(RawValue::get);
+    let thoughts = object.list("thoughts").unwrap_or_default().into_iter().filter_map(Object::of);
+    let thoughts = thoughts.map(|thought| {
+        let title = thought.text("subject").unwrap_or_default();
+        format!("{title}\n{}", thought.text("description").unwrap_or_default()).trim().to_owned()
+    });
+    let thoughts: Vec<String> = thoughts.filter(|thought| !thought.is_empty()).collect();
+    let mut pieces = Vec::new();
+    if !thoughts.is_empty() {
+        pieces.push(Piece::Part(records::reasoning_part(&thoughts.join("\n\n"))));
+    }
+    pieces.extend(read_content(object));
+    let calls = object.list("toolCalls").unwrap_or_default();
+    let calls: Vec<Object<'_>> = calls.into_iter().filter_map(Object::of).collect();
+    let call_id = |call: &Object<'_>, place: usize| {
+        call.text("id").unwrap_or_else(|| format!("{id} call {place}"))
+    };
+    for (place, call) in calls.iter().enumerate() {
+        let input = call.any("args").map_or("{}", RawValue::get);
+        let name = call.text("name").unwrap_or_default();
+        pieces.push(Piece::Part(records::call_part(&call_id(call, place), &name, input)));
+    }
+    for (place, call) in calls.iter().enumerate() {
+        let Some(result) = call.any("result") else { continue };
+        let is_error = call.text("status").as_deref() == Some("error");
+        let (call_id, name) = (call_id(call, place), call.text("name").unwrap_or_default());
+        let part = records::result_part(&call_id, &name, &read_output(result), is_error);
+        pieces.push(Piece::Result(part));
+    }
+    let draft = Draft::new(role).at(Some(id), time).source(object, &USED);
+    out.push_pieces(index, line, &draft, pieces);
+}
+
+/// Returns the pieces of a content: a string, one part of Gemini, or a list of them.
+fn read_content(object: &Object<'_>) -> Vec<Piece> {
+    let Some(content) = object.any("content") else { return Vec::new() };
+    if let Ok(text) = serde_json::from_str::<String>(content.get()) {
+        let text = Some(text).filter(|text| !text.is_empty());
+        return text.map(|text| Piece::Part(records::text_part(&text))).into_iter().collect();
+    }
+    let list = object.list("content").unwrap_or_else(|| Vec::from([content]));
+    list.into_iter().map(convert_part).collect()
+}
+
+/// Converts a part of Gemini; an unknown part stays unchanged.
+pub(super) fn convert_part(value: &RawValue) -> Piece {
+    if let Ok(text) = serde_json::from_str::<String>(value.get()) {
+        return Piece::Part(records::text_part(&text));
+    }
+    let Some(part) = Object::of(value) else { return Piece::Part(value.get().to_owned()) };
+    if let Some(call) = part.object("functionCall") {
+        let (id, name) = (call.text("id"), call.text("name").unwrap_or_default());
+        let input = call.any("args").map_or("{}", RawValue::get);
+        return Piece::Part(records::call_part(&id.unwrap_or_else(|| name.clone()), &name, input));
+    }
+    if let Some(response) = part.object("functionResponse") {
+        let name = response.text("name").unwrap_or_default();
+        let id = response.text("id").unwrap_or_else(|| name.clone());
+        let output = response.any("response").map_or("\"\"", RawValue::get);
+        return Piece::Result(records::result_part(&id, &name, output, false));
+    }
+    let bytes = part.object("inlineData").and_then(|data| {
+        Some(records::file_part(None, &data.text("mimeType")?, &data.text("data")?))
+    });
+    Piece::Part(match (part.text("text"), bytes) {
+        (Some(text), _) if part.is_true("thought") => records::reasoning_part(&text),
+        (Some(text), _) => records::text_part(&text),
+        (None, Some(bytes)) => bytes,
+        (None, None) => value.get().to_owned(),
+    })
+}
+
+/// Returns the output of a call as JSON: the text of its responses, or a list with its media.
+fn read_output(result: &RawValue) -> String {
+    let Ok(parts) = serde_json::from_str::<Vec<&RawValue>>(result.get()) else {
+        return result.get().to_owned();
+    };
+    let mut blocks = Vec::new();
+    for value in &parts {
+        let Some(part) = Object::of(value) else { continue };
+        let response = part.object("functionResponse").and_then(|it| it.any("response"));
+        if let Some(response) = response {
+            let output = Object::of(response).and_then(|it| it.any("output").or(it.any("error")));
+            let output = output.unwrap_or(response);
+            match serde_json::from_str::<String>(output.get()) {
+                Ok(text) => blocks.push(records::text_part(&text)),
+                Err(_) => blocks.push(records::text_part(output.get())),
+            }
+        } else if let Some(data) = part.object("inlineData") {
+            let source = Text::default().string("type", "base64");
+            let source = source.kept("media_type", data.any("mimeType"));
+            let source = source.kept("data", data.any("data")).end();
+            blocks.push(Text::default().string("type", "image").raw("source", &source).end());
+        } else if let Some(text) = part.text("text") {
+            blocks.push(records::text_part(&text));
+        }
+    }
+    match blocks.as_slice() {
+        [] => result.get().to_owned(),
+        [only] => {
+            let text =
+                Object::read(only).ok().and_then(|it| it.any("text").map(|t| t.get().to_owned()));
+            text.unwrap_or_else(|| line::array(&blocks))
+        }
+        _ => line::array(&blocks),
+    }
+}
