@@ -1,13 +1,15 @@
 //! Case and accent folding of single characters.
 //!
 //! Input: a character. Output: its form in a search term: lower case, without accents and strokes,
-//! full-width ASCII as ASCII; nothing for a combining mark. Accents are removed from Latin, Greek and
-//! Cyrillic letters and from the Arabic alef. A test compares the tables of the first three with
-//! Unicode's decompositions. In kana and the scripts of India marks change the word, so these marks stay.
+//! full-width ASCII as ASCII; nothing for a combining mark. Accents are removed from Latin, Greek
+//! and Cyrillic letters and from the Arabic alef. A test compares the tables of the first three
+//! with Unicode's decompositions. In kana and the scripts of India marks change the word, so these
+//! marks stay.
 
 use alloc::string::String;
 
-/// Letters without accents and strokes for U+00C0 to U+024F, in order; `.`: the lower-case letter stays.
+/// Letters without accents and strokes for U+00C0 to U+024F, in order; `.`: the lower-case letter
+/// stays.
 const LATIN: &[u8; 400] = b"\
 aaaaaa.ceeeeiiii.nooooo.ouuuuy..aaaaaa.ceeeeiiii.nooooo.ouuuuy.yaaaaaaccccccccddddeeeeeeeeeegggg\
 gggghhhhiiiiiiiiii..jjkk.llllll..llnnnnnn...oooooo..rrrrrrssssssssttttttuuuuuuuuuuuuwwyyyzzzzzz.\
@@ -106,8 +108,8 @@ pub fn fold_char(c: char, each: &mut dyn FnMut(char)) {
     }
 }
 
-/// Returns the letters of a ligature or of a sharp s, by Unicode's full case folding, or of a letter
-/// that names and keyboards replace by two; `None`: any other character. Ligatures come from
+/// Returns the letters of a ligature or of a sharp s, by Unicode's full case folding, or of a
+/// letter that names and keyboards replace by two; `None`: any other character. Ligatures come from
 /// documents that were typeset.
 const fn expand_letters(c: char) -> Option<&'static str> {
     Some(match c {

@@ -17,7 +17,7 @@ const LETTERS_MIN: usize = 3;
 /// Largest number of letters of a word with a stem.
 const LETTERS_MAX: usize = 24;
 
-/// Hexadecimal digits of an abbreviated hash, and the fewest digits of a hash: those that git shows.
+/// Hexadecimal digits of an abbreviated hash, as git shows it, and the fewest digits of a hash.
 const HASH_DIGITS: usize = 7;
 
 /// Irregular forms, each with its base word, sorted by form.

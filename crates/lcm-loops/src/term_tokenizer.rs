@@ -216,7 +216,7 @@ impl<'e> TermTokenizer<'e> {
         }
     }
 
-    /// Emits the beginning of an ASCII run behind a single `-` as an identifier with the `-`. A flag
+    /// Emits the beginning of an ASCII run behind a single `-` as an identifier with the `-`. It
     /// ends at `/`, `.` and `:`, so that `-C/path` has the flag `-C`.
     fn emit_flag(&mut self, bytes: &[u8], from: usize, to: usize) {
         if from == 1 || byte_class(bytes, from - 2) == SEPARATOR {
@@ -449,8 +449,8 @@ fn is_word_char(c: char) -> bool {
     c.is_alphanumeric()
 }
 
-/// Returns whether a character is a symbol that people search for: a sign of money, an arrow, a sign
-/// of mathematics or technology, or an emoji. Box drawing is none: programs draw with it.
+/// Returns whether a character is a symbol that people search for: a sign of money, an arrow, a
+/// sign of mathematics or technology, or an emoji. Box drawing is none: programs draw with it.
 const fn is_symbol(c: char) -> bool {
     matches!(c, '\u{20a0}'..='\u{20cf}' | '\u{2190}'..='\u{24ff}' | '\u{25a0}'..='\u{2bff}'
         | '\u{1f000}'..='\u{1faff}')

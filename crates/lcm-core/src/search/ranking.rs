@@ -36,8 +36,8 @@ const QUESTION_PENALTY: u64 = ONE * 80 / 100;
 const EXACT: u64 = ONE * 20 / 100;
 /// Factor for the weights of a word that is also the name of a speaker.
 const NAME_AS_WORD: u64 = ONE * 50 / 100;
-/// Factor for the weight of a typed identifier in the documents that have it, whatever their length:
-/// a long listing with the identifier comes before short texts with its parts.
+/// Factor for the weight of a typed identifier in the documents that have it, whatever their
+/// length: a long listing with the identifier comes before short texts with its parts.
 const IDENTIFIER: u64 = ONE * 4;
 /// Factor for the weight of a word anywhere in the session.
 const SESSION: u64 = ONE * 40 / 100;

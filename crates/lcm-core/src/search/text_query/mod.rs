@@ -1,8 +1,8 @@
 //! Parser of full-text queries: words, phrases, required and excluded words, and filters.
 //!
-//! Input: the text of a query. Output: index terms, and how they combine. Only quotes, a leading `+`
-//! or `-`, `NOT`, and the filters `speaker: tool: role: since: before:` have a special meaning; all
-//! other text is plain words. A word behind `-` is plain, too, if the caller knows it as a flag.
+//! Input: the text of a query. Output: index terms, and how they combine. Only quotes, a leading
+//! `+` or `-`, `NOT`, and the filters `speaker: tool: role: since: before:` have a special meaning;
+//! all other text is plain words. A word behind `-` is plain, too, if the caller knows the flag.
 //! Elsewhere: splitting a text into terms (`terms`), reading the index (`full_text`).
 
 mod query_items;
@@ -114,8 +114,8 @@ pub(crate) struct TextQuery {
 }
 
 impl TextQuery {
-    /// Parses a query that is asked at time `now`, and looks for a date in the query. `flags`: words
-    /// with `-` in front that exclude nothing.
+    /// Parses a query that is asked at time `now`, and looks for a date in the query. `flags`:
+    /// words with `-` in front that exclude nothing.
     pub(crate) fn parse_at(text: &str, now: Timestamp, flags: &[&str]) -> Self {
         Self { date: QueryDate::from_text(text, now), ..Self::parse_with_flags(text, flags) }
     }

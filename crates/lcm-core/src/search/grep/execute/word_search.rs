@@ -188,8 +188,8 @@ fn select_best(
     Ok(score::select_top(&mut rows().zip(times).map(rank), bounds.limit))
 }
 
-/// Returns those of `flags` that some searched message or summary has. `probe`: a query with an item
-/// for each flag, in order.
+/// Returns those of `flags` that some searched message or summary has. `probe`: a query with an
+/// item for each flag, in order.
 ///
 /// # Errors
 ///
