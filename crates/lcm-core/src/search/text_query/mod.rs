@@ -13,7 +13,7 @@ pub(crate) use query_items::{FilterProperty, Presence, QueryFilter, QueryItem};
 pub(crate) use regex_syntax::looks_like_regex;
 
 use self::tokens::{QueryToken, split_tokens};
-use alloc::{string::String, vec::Vec};
+use alloc::{boxed::Box, string::String, vec::Vec};
 use core::ops::Range;
 
 use lcm_loops::stemmer;
@@ -108,7 +108,7 @@ pub(crate) struct TextQuery {
     /// wrong.
     pub(crate) has_dropped_conditions: bool,
     /// First filter whose value is not valid, as typed.
-    pub(crate) wrong_filter: Option<String>,
+    pub(crate) wrong_filter: Option<Box<str>>,
     /// How words with `-` or `NOT` in front were read: `excluded: word` or `flag: -word`.
     pub(crate) readings: Vec<String>,
 }

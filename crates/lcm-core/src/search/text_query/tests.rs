@@ -155,7 +155,7 @@ fn filters_with_a_value_that_fits_are_no_text() {
     }
     for text in ["role:nobody", "since:yesterday", "before:2020", "-since:2026-01-02"] {
         let wrong = TextQuery::parse(text).wrong_filter.unwrap();
-        assert_eq!(wrong, text.trim_start_matches('-'));
+        assert_eq!(&*wrong, text.trim_start_matches('-'));
     }
 }
 

@@ -47,8 +47,9 @@ pub(super) fn split_tokens(text: &str) -> impl Iterator<Item = QueryToken<'_>> {
 /// Returns the text behind `NOT` if `NOT` excludes a word. In `NOT NULL` both words are plain.
 fn strip_not(text: &str) -> Option<&str> {
     let rest = text.strip_prefix("NOT ")?.trim_start();
-    let is_capital = |at: usize| rest.as_bytes().get(at).is_some_and(u8::is_ascii_uppercase);
-    (!rest.is_empty() && !(is_capital(0) && is_capital(1))).then_some(rest)
+    let are_capitals = |word: &[u8]| word.iter().all(u8::is_ascii_uppercase);
+    let is_plain = rest.as_bytes().get(..2).is_some_and(are_capitals);
+    Some(rest).filter(|rest| !rest.is_empty() && !is_plain)
 }
 
 /// Parses the first token of a text that begins without white space. Returns the token and the text
