@@ -449,8 +449,8 @@ impl QueryParser {
         }
     }
 
-    /// Adds an optional identifier: with inner punctuation as the phrase of its words, which longer
-    /// identifiers have, too. `found`: the terms of the text.
+    /// Adds an optional identifier: with inner punctuation also as the phrase of its words, which
+    /// longer identifiers have, too. `found`: the terms of the text.
     fn add_identifier(&mut self, identifier: &QueryTermOccurrence, found: &[QueryTermOccurrence]) {
         let name = identifier.term.get(1..).unwrap_or_default();
         let is_single = name.starts_with(b"-") || name.iter().all(u8::is_ascii_alphanumeric);
@@ -458,15 +458,17 @@ impl QueryParser {
         let is_inside = |one: &&QueryTermOccurrence| {
             bytes.start <= one.bytes.start && one.bytes.end <= bytes.end
         };
-        let inside: Vec<_> = found.iter().filter(is_inside).cloned().collect();
+        let mut inside: Vec<_> = found.iter().filter(is_inside).cloned().collect();
         let words = inside.iter().filter(|one| has_positions(&one.term)).count();
-        let items = self.query.items.len();
-        match is_single || !self.has_room(words) {
-            true => self.add_phrase(Presence::Should, core::slice::from_ref(identifier)),
-            false => self.add_phrase(Presence::Should, &inside),
+        if is_single || !self.has_room(words) {
+            inside.clear();
         }
-        if let Some(item) = self.query.items.get_mut(items) {
-            item.is_identifier = true;
+        for terms in [core::slice::from_ref(identifier), &inside] {
+            let items = self.query.items.len();
+            self.add_phrase(Presence::Should, terms);
+            if let Some(item) = self.query.items.get_mut(items) {
+                item.is_identifier = true;
+            }
         }
     }
 

@@ -34,6 +34,7 @@ fn nothing_typed_is_an_operator() {
     assert_eq!(
         items(r#"sub-agent OR "exact phrase" x:y"#),
         [
+            "isub-agent",
             "wsub",
             "wsub&wagent wsub0,wagent1",
             "wagent",
@@ -49,7 +50,7 @@ fn nothing_typed_is_an_operator() {
 #[test]
 fn signs_and_quotes_have_a_meaning_at_the_beginning_of_a_word() {
     assert_eq!(items("+must -not maybe"), ["wmaybe", "+wmust", "-wnot"]);
-    assert_eq!(items("x+y c-z"), ["wx", "wy", "wc", "wc&wz wc0,wz1", "wz"]);
+    assert_eq!(items("x+y c-z"), ["wx", "wy", "ic-z", "wc", "wc&wz wc0,wz1", "wz"]);
     assert_eq!(items("--json -- - + ++ -"), ["wjson"]);
     assert_eq!(
         items(r#"+"two words" -"not so""#),
