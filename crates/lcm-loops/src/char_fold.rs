@@ -1,18 +1,21 @@
 //! Case and accent folding of single characters.
 //!
-//! Input: a character. Output: its form in a search term: lower case, without accents, full-width
-//! ASCII as ASCII; nothing for a combining mark. Accents are removed from Latin, Greek and Cyrillic
-//! letters and from the Arabic alef. A test compares the tables of the first three with Unicode's
-//! decompositions. In kana and the scripts of India marks change the word, so these marks stay.
+//! Input: a character. Output: its form in a search term: lower case, without accents and strokes,
+//! full-width ASCII as ASCII; nothing for a combining mark. Accents are removed from Latin, Greek
+//! and Cyrillic letters and from the Arabic alef. A test compares the tables of the first three
+//! with Unicode's decompositions. In kana and the scripts of India marks change the word, so these
+//! marks stay.
 
-/// Letters without accents for U+00C0 to U+024F, in order; `.`: the lower-case letter stays.
+use alloc::string::String;
+
+/// Letters without accents and strokes for U+00C0 to U+024F, in order; `.`: the lower-case letter
+/// stays.
 const LATIN: &[u8; 400] = b"\
-aaaaaa.ceeeeiiii.nooooo..uuuuy..aaaaaa.ceeeeiiii.nooooo..uuuuy.y\
-aaaaaaccccccccdd..eeeeeeeeeegggggggghh..iiiiiiiii...jjkk.llllll....nnnnnn...oooooo..rrrrrrsssssss\
-stttt..uuuuuuuuuuuuwwyyyzzzzzz.\
-................................oo.............uu............................aaiioouuuuuuuuuu.aaa\
-a....ggkkoooo..j...gg..nnaa....aaaaeeeeiiiioooorrrruuuusstt..hh......aaeeooooooooyy..............\
-..............";
+aaaaaa.ceeeeiiii.nooooo.ouuuuy..aaaaaa.ceeeeiiii.nooooo.ouuuuy.yaaaaaaccccccccddddeeeeeeeeeegggg\
+gggghhhhiiiiiiiiii..jjkk.llllll..llnnnnnn...oooooo..rrrrrrssssssssttttttuuuuuuuuuuuuwwyyyzzzzzz.\
+................................oo.............uu............................aaiioouuuuuuuuuu.aa\
+aa....ggkkoooo..j...gg..nnaa..ooaaaaeeeeiiiioooorrrruuuusstt..hh......aaeeooooooooyy............\
+................";
 /// Letters without accents for U+1E00 to U+1EFF, in order; `.`: the lower-case letter stays.
 const LATIN_ADDITIONAL: &[u8; 256] = b"\
 aabbbbbbccddddddddddeeeeeeeeeeffgghhhhhhhhhhiiiikkkkkkllllllllmmmmmmnnnnnnnnoooooooopppprrrrrrrr\
@@ -35,6 +38,51 @@ pub fn to_half_width(c: char) -> char {
         code @ 0xFF01..=0xFF5E => char::from_u32(code - 0xFEE0).unwrap_or(c),
         _ => c,
     }
+}
+
+/// Full-width forms of the half-width kana U+FF66 to U+FF9D, each less U+3000.
+const KANA: &[u8; 56] = b"\
+\xf2\xa1\xa3\xa5\xa7\xa9\xe3\xe5\xe7\xc3\xfc\xa2\xa4\xa6\xa8\xaa\xab\xad\xaf\xb1\xb3\xb5\xb7\xb9\
+\xbb\xbd\xbf\xc1\xc4\xc6\xc8\xca\xcb\xcc\xcd\xce\xcf\xd2\xd5\xd8\xdb\xde\xdf\xe0\xe1\xe2\xe4\xe6\
+\xe8\xe9\xea\xeb\xec\xed\xef\xf3";
+
+/// Returns whether [`compose_text`] may change a text with this character: a half-width kana, a
+/// sound mark of kana, or a part of a Korean syllable.
+pub const fn is_composed(c: char) -> bool {
+    matches!(c, '\u{1100}'..='\u{11ff}' | '\u{3099}' | '\u{309a}' | '\u{ff66}'..='\u{ff9f}')
+}
+
+/// Joins the parts of Korean syllables, and kana with their sound marks; half-width kana become
+/// full-width kana. A sound mark that fits no kana is left out.
+pub fn compose_text(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        let (code, last) = (u32::from(c), out.chars().next_back().map_or(0, u32::from));
+        let joined = match (last, code) {
+            // Leading consonant and vowel, of 21; then a trailing consonant, of 28 with none.
+            (0x1100..=0x1112, 0x1161..=0x1175) => {
+                0xAC00 + ((last - 0x1100) * 21 + (code - 0x1161)) * 28
+            }
+            (0xAC00..=0xD7A3, 0x11A8..=0x11C2) if (last - 0xAC00) % 28 == 0 => last + code - 0x11A7,
+            (0x30A6, 0x3099 | 0xFF9E) => 0x30F4,
+            // The kana with a sound mark follow the kana without.
+            (0x304B..=0x307B | 0x30AB..=0x30DB, 0x3099 | 0xFF9E) => last + 1,
+            (0x306F..=0x307B | 0x30CF..=0x30DB, 0x309A | 0xFF9F) => last + 2,
+            (_, 0x3099 | 0x309A | 0xFF9E | 0xFF9F) => continue,
+            (_, 0xFF66..) => {
+                let kana = KANA.get(crate::int::to_usize(u64::from(code - 0xFF66)));
+                out.extend(kana.map_or(Some(c), |low| char::from_u32(0x3000 + u32::from(*low))));
+                continue;
+            }
+            _ => {
+                out.push(c);
+                continue;
+            }
+        };
+        out.pop();
+        out.extend(char::from_u32(joined));
+    }
+    out
 }
 
 /// Calls `each` with every character of the folded form of a character; the form may be empty.
@@ -60,11 +108,14 @@ pub fn fold_char(c: char, each: &mut dyn FnMut(char)) {
     }
 }
 
-/// Returns the letters of a ligature or of a sharp s, by Unicode's full case folding; `None`: any
-/// other character. Ligatures come from documents that were typeset.
+/// Returns the letters of a ligature or of a sharp s, by Unicode's full case folding, or of a
+/// letter that names and keyboards replace by two; `None`: any other character. Ligatures come from
+/// documents that were typeset.
 const fn expand_letters(c: char) -> Option<&'static str> {
     Some(match c {
         '\u{df}' | '\u{1e9e}' => "ss",
+        '\u{c6}' | '\u{e6}' | '\u{1e2}' | '\u{1e3}' | '\u{1fc}' | '\u{1fd}' => "ae",
+        '\u{152}' | '\u{153}' => "oe",
         '\u{fb00}' => "ff",
         '\u{fb01}' => "fi",
         '\u{fb02}' => "fl",
@@ -82,9 +133,7 @@ fn strip_accent(c: char) -> char {
         table.get(index).copied().filter(|letter| *letter != b'.').map_or(c, char::from)
     };
     match c {
-        '\u{1e3}' | '\u{1fd}' => '\u{e6}',
         '\u{1ef}' => '\u{292}',
-        '\u{1ff}' => '\u{f8}',
         '\u{c0}'..='\u{24f}' => latin(LATIN, 0xC0),
         '\u{1e00}'..='\u{1eff}' => latin(LATIN_ADDITIONAL, 0x1E00),
         '\u{370}'..='\u{3ff}' | '\u{1f00}'..='\u{1fff}' => fold_greek(c),
@@ -188,7 +237,20 @@ mod tests {
         for c in latin.chain(others).filter(|c| c.is_alphabetic()) {
             let lower: String = c.to_lowercase().collect();
             let expected: String = lower.nfd().filter(|c| !is_combining_mark(*c)).collect();
-            let expected = expected.replace('\u{3c2}', "\u{3c3}").replace('\u{df}', "ss");
+            let mut expected = expected.replace('\u{3c2}', "\u{3c3}").replace('\u{df}', "ss");
+            let without_decomposition = [
+                ('\u{e6}', "ae"),
+                ('\u{f8}', "o"),
+                ('\u{111}', "d"),
+                ('\u{127}', "h"),
+                ('\u{131}', "i"),
+                ('\u{142}', "l"),
+                ('\u{153}', "oe"),
+                ('\u{167}', "t"),
+            ];
+            for (letter, folded) in without_decomposition {
+                expected = expected.replace(letter, folded);
+            }
             // Long s with a dot, hooked upsilon, and iota alone: letters nobody writes.
             if matches!(c, '\u{1e9b}' | '\u{374}' | '\u{3d3}' | '\u{3d4}' | '\u{1fbe}') {
                 continue;
@@ -207,5 +269,25 @@ mod tests {
         assert_eq!(folded('\u{130}'), "i");
         assert_eq!(folded('\u{4f60}'), "\u{4f60}");
         assert_eq!(folded('\u{fb04}'), "ffl");
+    }
+
+    /// Goal: the parts of kana and Korean are joined as Unicode joins them. Method: compares with
+    /// the composition of every kana and every fifth syllable.
+    #[test]
+    fn composed_text_has_no_parts() {
+        for c in ('\u{3041}'..='\u{30fe}').filter(|c| !matches!(c, '\u{3097}'..='\u{30a0}')) {
+            let parts: String = c.nfd().collect();
+            // Kana that nobody writes have a mark, too.
+            if !matches!(c, '\u{30f7}'..='\u{30fe}' | '\u{3094}') {
+                assert_eq!(compose_text(&parts), String::from(c), "U+{:04X}", u32::from(c));
+            }
+        }
+        for c in ('\u{ac00}'..='\u{d7a3}').step_by(5) {
+            assert_eq!(compose_text(&c.nfd().collect::<String>()), String::from(c));
+        }
+        for c in '\u{ff66}'..='\u{ff9d}' {
+            assert_eq!(compose_text(&String::from(c)), c.nfkc().collect::<String>(), "{c}");
+        }
+        assert_eq!(compose_text("\u{ff76}\u{ff9e}x\u{ff9f}\u{ff8a}\u{ff9f}"), "\u{30ac}x\u{30d1}");
     }
 }

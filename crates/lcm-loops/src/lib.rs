@@ -3,8 +3,8 @@
 //! The inner loops of the engine, in which an append spends most of its time.
 //!
 //! Input: texts, or the blocks of search segments. Output: JSON tokens, search terms, postings,
-//! blocks. The loops are a separate crate because the component is built for size and this crate
-//! for speed. `lcm-text` and `lcm-core` decide which texts and blocks are read and written.
+//! blocks. The loops are a separate crate, so that a build can optimise them otherwise than the
+//! rest. `lcm-text` and `lcm-core` decide which texts and blocks are read and written.
 
 extern crate alloc;
 

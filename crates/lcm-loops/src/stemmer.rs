@@ -1,4 +1,5 @@
-//! A stemmer for English: reduces inflected forms of a word to one stem.
+//! A stemmer for English: reduces inflected forms of a word to one stem, and hashes to their
+//! abbreviation.
 //!
 //! Input: a word in lower-case ASCII letters. Output: its stem, which need not be a word, and
 //! whether an inflection was removed. The rules are step 1 of M. F. Porter's algorithm (1980), its
@@ -15,6 +16,9 @@ use alloc::vec::Vec;
 const LETTERS_MIN: usize = 3;
 /// Largest number of letters of a word with a stem.
 const LETTERS_MAX: usize = 24;
+
+/// Hexadecimal digits of an abbreviated hash, as git shows it, and the fewest digits of a hash.
+const HASH_DIGITS: usize = 7;
 
 /// Irregular forms, each with its base word, sorted by form.
 ///
@@ -86,13 +90,15 @@ fn may_be_irregular(form: &[u8]) -> bool {
 /// Writes the stem of a word to `out`, and returns whether an inflection was removed.
 ///
 /// Without an inflection the stem may still differ from the word: `e`, `y` or `ll` at the end can
-/// change. A word that is too short or long, or has other bytes than `a` to `z`, is its own stem.
+/// change. The stem of a hash is its abbreviation. A word that is too short or long, or has other
+/// bytes than `a` to `z`, is its own stem.
 #[inline(never)]
 pub fn stem_word(word: &[u8], out: &mut Vec<u8>) -> bool {
     out.clear();
     if !has_stem(word) {
-        out.extend_from_slice(word);
-        return false;
+        let short = abbreviate_hash(word);
+        out.extend_from_slice(short.unwrap_or(word));
+        return short.is_some();
     }
     let regular = Some(word).filter(|word| may_be_irregular(word)).and_then(find_irregular);
     let regular = regular.unwrap_or(word);
@@ -110,15 +116,24 @@ fn has_stem(word: &[u8]) -> bool {
     (LETTERS_MIN..=LETTERS_MAX).contains(&word.len()) && word.iter().all(u8::is_ascii_lowercase)
 }
 
+/// Returns the first digits of a hash in lower case: of a word of hexadecimal digits, some of them
+/// letters and some not. `None`: any other word.
+fn abbreviate_hash(word: &[u8]) -> Option<&[u8]> {
+    let is_hash = word.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+        && word.iter().any(u8::is_ascii_digit)
+        && word.iter().any(u8::is_ascii_alphabetic);
+    word.get(..HASH_DIGITS).filter(|_| is_hash)
+}
+
 /// Calls `each` with the kind and text of every term by which a query finds a word in its forms.
 ///
 /// Kind `w`: the word itself, and words that equal its stem or may have that stem. Kind `s`: the
-/// stem, which the index has for inflected words. The same word may come twice. A word that is too
-/// short or long, or has other bytes than `a` to `z`, comes once, as kind `w`.
+/// stem, which the index has for inflected words and for hashes. The same word may come twice. A
+/// word without a stem comes once, as kind `w`.
 pub fn each_form(word: &[u8], each: &mut dyn FnMut(u8, &[u8])) {
     each(b'w', word);
     if !has_stem(word) {
-        return;
+        return abbreviate_hash(word).into_iter().for_each(|short| each(b's', short));
     }
     let mut stem = Vec::new();
     self::stem_word(word, &mut stem);
@@ -404,5 +419,19 @@ mod tests {
         for absent in ["", "a", "zz", "atf", "wroteb", "eat", "eat|became", "m"] {
             assert_eq!(find_irregular(absent.as_bytes()), None, "{absent}");
         }
+    }
+
+    #[test]
+    fn a_hash_has_its_abbreviation() {
+        let mut out = Vec::new();
+        for hash in ["9fceb02d0ae598e95dc970b7", "9fceb02"] {
+            assert!(stem_word(hash.as_bytes(), &mut out) && out == b"9fceb02");
+        }
+        for word in ["12345678", "9fceb0", "9fceb02g"] {
+            assert!(!stem_word(word.as_bytes(), &mut out), "{word}");
+        }
+        let mut forms = Vec::new();
+        each_form(b"9fceb02d", &mut |kind, form| forms.push((kind, form.to_vec())));
+        assert_eq!(forms, [(b'w', b"9fceb02d".to_vec()), (b's', b"9fceb02".to_vec())]);
     }
 }

@@ -7,8 +7,8 @@
 //! |---|---|
 //! | `w` | word |
 //! | `s` | stem of an inflected English word, in addition to the word |
-//! | `i` | identifier as a whole |
-//! | `c` | one or two characters of a script without spaces |
+//! | `i` | identifier as a whole, or a word with the single `-` in front of it: a flag |
+//! | `c` | one or two characters of a script without spaces, or a symbol |
 //!
 //! Words and identifiers are folded by [`crate::char_fold`]. A word is a run of letters and digits,
 //! split at camel case and at inner punctuation. A run that was split is also an identifier if it
@@ -202,6 +202,9 @@ impl<'e> TermTokenizer<'e> {
                 continue;
             }
             let run = scan_run(bytes, at);
+            if at > 0 && bytes.get(at - 1) == Some(&b'-') && !run.has_non_ascii {
+                self.emit_flag(bytes, at, run.end);
+            }
             if run.has_non_ascii {
                 self.emit_mixed(text, at, run.end);
             } else if run.is_joined || run.is_camel_case {
@@ -210,6 +213,15 @@ impl<'e> TermTokenizer<'e> {
                 self.emit_word(bytes, at, run.end);
             }
             at = run.end;
+        }
+    }
+
+    /// Emits the beginning of an ASCII run behind a single `-` as an identifier with the `-`. It
+    /// ends at `/`, `.` and `:`, so that `-C/path` has the flag `-C`.
+    fn emit_flag(&mut self, bytes: &[u8], from: usize, to: usize) {
+        if from == 1 || byte_class(bytes, from - 2) == SEPARATOR {
+            let end = (from..to).find(|at| matches!(bytes.get(*at), Some(b'/' | b'.' | b':')));
+            self.emit_ascii(b'i', bytes, from - 1, end.unwrap_or(to));
         }
     }
 
@@ -256,20 +268,38 @@ impl<'e> TermTokenizer<'e> {
         self.emit_word(bytes, start, to);
     }
 
-    /// Emits a run with non-ASCII characters, split at each non-ASCII character that is neither
-    /// letter, digit nor mark. ASCII joiners stay in the pieces.
+    /// Emits a run with non-ASCII characters, as it reads when its characters are composed. If that
+    /// changes the run, each of its terms has the range of the whole run.
     fn emit_mixed(&mut self, text: &str, from: usize, to: usize) {
+        let run = text.get(from..to).unwrap_or_default();
+        if !run.contains(char_fold::is_composed) {
+            return self.emit_pieces(text, from, to);
+        }
+        let composed = char_fold::compose_text(run);
+        let range = self.text_offset + from..self.text_offset + to;
+        let fixed_range = self.fixed_range.clone();
+        self.fixed_range.get_or_insert(range);
+        self.emit_pieces(&composed, 0, composed.len());
+        self.fixed_range = fixed_range;
+    }
+
+    /// Emits a run split at each non-ASCII character that is neither letter, digit nor mark. ASCII
+    /// joiners stay in the pieces. A symbol is a term of its own.
+    fn emit_pieces(&mut self, text: &str, from: usize, to: usize) {
         let run = text.get(from..to).unwrap_or_default();
         let mut start = None;
         for (offset, c) in run.char_indices() {
-            let inside = c.is_ascii() || is_word_char(c) || char_fold::is_mark(c);
-            match (inside, start) {
-                (true, None) => start = Some(from + offset),
-                (false, Some(begin)) => {
-                    self.emit_mixed_piece(text, begin, from + offset);
-                    start = None;
-                }
-                _ => {}
+            let at = from + offset;
+            if c.is_ascii() || is_word_char(c) || char_fold::is_mark(c) {
+                start = start.or(Some(at));
+                continue;
+            }
+            if let Some(begin) = start.take() {
+                self.emit_mixed_piece(text, begin, at);
+            }
+            if is_symbol(c) {
+                self.emit_characters(text, self.position, at, at + c.len_utf8());
+                self.position += 1;
             }
         }
         if let Some(begin) = start {
@@ -417,6 +447,13 @@ fn has_joiner(bytes: &[u8], from: usize, to: usize) -> bool {
 
 fn is_word_char(c: char) -> bool {
     c.is_alphanumeric()
+}
+
+/// Returns whether a character is a symbol that people search for: a sign of money, an arrow, a
+/// sign of mathematics or technology, or an emoji. Box drawing is none: programs draw with it.
+const fn is_symbol(c: char) -> bool {
+    matches!(c, '\u{20a0}'..='\u{20cf}' | '\u{2190}'..='\u{24ff}' | '\u{25a0}'..='\u{2bff}'
+        | '\u{1f000}'..='\u{1faff}')
 }
 
 /// Returns whether a character is tokenised as a script without spaces: Chinese, Japanese, Korean,

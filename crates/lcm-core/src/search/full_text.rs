@@ -279,6 +279,9 @@ impl CorpusMatches {
                 .map(|(of, holding)| score::compute_idf(of, holding));
             let [any, sessions, typed] =
                 ranking::scale_weights(weights, item.name.as_ref().is_some_and(has_spoken));
+            if item.is_identifier {
+                ranker.add_identifier(&postings.documents, any);
+            }
             let apart;
             let layout = if postings.documents == documents {
                 &document_layout

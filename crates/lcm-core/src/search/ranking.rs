@@ -36,6 +36,9 @@ const QUESTION_PENALTY: u64 = ONE * 80 / 100;
 const EXACT: u64 = ONE * 20 / 100;
 /// Factor for the weights of a word that is also the name of a speaker.
 const NAME_AS_WORD: u64 = ONE * 50 / 100;
+/// Factor for the weight of a typed identifier in the documents that have it, whatever their
+/// length: a long listing with the identifier comes before short texts with its parts.
+const IDENTIFIER: u64 = ONE * 4;
 /// Factor for the weight of a word anywhere in the session.
 const SESSION: u64 = ONE * 40 / 100;
 /// Factor for the weight of a speaker name, for messages of the speaker.
@@ -165,6 +168,12 @@ impl<'a> Ranker<'a> {
         for (score, time) in self.scores.iter_mut().zip(times) {
             *score += score::mul_fixed(DATE, date.score_time(*time));
         }
+    }
+
+    /// Adds the weight of a typed identifier to the scores of the documents `listed` (ascending).
+    pub(super) fn add_identifier(&mut self, listed: &[u64], weight: u64) {
+        let points = score::mul_fixed(weight, IDENTIFIER);
+        add_to_listed(&mut self.scores, self.documents, listed, points);
     }
 
     /// Subtracts the penalty from the scores of the documents `ends_asking` (ascending), which end

@@ -122,15 +122,28 @@ pub(crate) fn grep_uncharged(
         indexes.push(SearchIndex::open(session, &searched.keys, &searched.loaded.head)?);
     }
     let context = GrepContext { conversations: &conversations, indexes: &indexes, bounds: &bounds };
-    let mut search = |pattern: &mut GrepPattern, notes: &mut Vec<&'static str>| match bounds.scope {
-        GrepScope::Files => {
-            file_search::search_files(session, &context, pattern, &query.file_options)
+    let mut search = |pattern: &mut GrepPattern, notes: &mut Vec<&'static str>| {
+        if let GrepPattern::Text(words) = pattern
+            && let Some((probe, flags)) = TextQuery::for_flags(&query.pattern)
+        {
+            let flags = execute::find_used_flags(session, &context, &probe, flags)?;
+            *words = TextQuery::parse_at(&query.pattern, now, &flags);
         }
-        _ => search_documents(session, &context, pattern, &query, notes),
+        match bounds.scope {
+            GrepScope::Files => {
+                file_search::search_files(session, &context, pattern, &query.file_options)
+            }
+            _ => search_documents(session, &context, pattern, &query, notes),
+        }
     };
     let mut results = search(&mut pattern, &mut notes)?;
-    if let Some(mut words) = retry_as_words(&query, &pattern, &results, now, &mut notes) {
-        results = search(&mut words, &mut notes)?;
+    if let Some(words) = retry_as_words(&query, &pattern, &results, now, &mut notes) {
+        pattern = words;
+        results = search(&mut pattern, &mut notes)?;
+    }
+    let mut notes: Vec<&str> = notes;
+    if let GrepPattern::Text(words) = &pattern {
+        notes.extend(words.readings.iter().map(String::as_str));
     }
     for cursor in results.cursors.iter_mut().chain(&mut results.next_cursor) {
         *cursor = binding.seal_cursor(cursor);
@@ -155,8 +168,9 @@ fn retry_as_words(
     {
         return None;
     }
-    let words = TextQuery::parse_at(&query.pattern, now);
+    let words = TextQuery::parse_at(&query.pattern, now, &[]);
     if words.is_empty()
+        || words.wrong_filter.is_some()
         || words.has_dropped_conditions
         || query.file_options.start_position().is_some()
     {

@@ -273,12 +273,18 @@ pub(super) fn parse_pattern(
     if is_regex_like {
         notes.push("looks-like-regex");
     }
-    let text = TextQuery::parse_at(&query.pattern, now);
+    let text = TextQuery::parse_at(&query.pattern, now, &[]);
     if text.has_dropped_conditions {
         return Err(Error::limit_exceeded(
             "`pattern` must have fewer filters and fewer words with `+` or `-`: some would be \
              ignored",
         ));
+    }
+    if let Some(filter) = &text.wrong_filter {
+        return Err(Error::invalid_input(format_args!(
+            "`pattern` must have a time such as 2026-01-31 behind `since:` and `before:`, a role \
+             behind `role:` and a name behind `tool:`, got {filter:?}; quote words with a colon"
+        )));
     }
     if text.is_cut {
         notes.push("terms-limited");

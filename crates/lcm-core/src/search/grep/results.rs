@@ -34,7 +34,7 @@ pub(super) struct GrepResults {
 pub(super) fn render_results(
     results: GrepResults,
     limits: ReadLimits<'_>,
-    mut notes: Vec<&'static str>,
+    mut notes: Vec<&str>,
 ) -> RecallAnswer {
     let GrepResults { rows, mut total, has_more, is_cut, mut next_cursor, cursors } = results;
     let row_count = int::to_u64(rows.len());

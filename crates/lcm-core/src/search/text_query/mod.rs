@@ -1,8 +1,8 @@
 //! Parser of full-text queries: words, phrases, required and excluded words, and filters.
 //!
-//! Input: the text of a query. Output: index terms, and how they combine. No text is refused: text
-//! without a special meaning is plain words. Only quotes, a leading `+` or `-`, and the filters
-//! `speaker: tool: role: since: before:` have a special meaning.
+//! Input: the text of a query. Output: index terms, and how they combine. Only quotes, a leading
+//! `+` or `-`, `NOT`, and the filters `speaker: tool: role: since: before:` have a special meaning;
+//! all other text is plain words. A word behind `-` is plain, too, if the caller knows the flag.
 //! Elsewhere: splitting a text into terms (`terms`), reading the index (`full_text`).
 
 mod query_items;
@@ -13,7 +13,7 @@ pub(crate) use query_items::{FilterProperty, Presence, QueryFilter, QueryItem};
 pub(crate) use regex_syntax::looks_like_regex;
 
 use self::tokens::{QueryToken, split_tokens};
-use alloc::{string::String, vec::Vec};
+use alloc::{boxed::Box, string::String, vec::Vec};
 use core::ops::Range;
 
 use lcm_loops::stemmer;
@@ -48,6 +48,9 @@ const ITEMS_MAX: usize = 64;
 /// Phrases with word order after which no optional phrase is added. More phrases would exceed the
 /// position budget of full-text search.
 const PHRASES_MAX: usize = 8;
+/// Most terms of all phrases with word order, so that a phrase is added that nobody quoted. The
+/// position budget of full-text search suffices for these terms.
+const UNQUOTED_TERMS_MAX: usize = 5;
 /// Bytes at the beginning of a query in which words and phrases are read. Conditions are read in
 /// the whole query. Later words of a longer query change little.
 const TEXT_BYTES_MAX: usize = 32 << 10;
@@ -76,6 +79,10 @@ const TEXT_BYTES_COUNTED_MAX: usize = 4 << 10;
 /// Most terms of a phrase that is not excluded. Of a longer phrase, only the first terms are
 /// matched.
 const PHRASE_TERMS_MAX: usize = 48;
+/// Most words that [`TextQuery::readings`] names.
+const READINGS_MAX: usize = 8;
+/// Most bytes of a word in [`TextQuery::readings`].
+const READING_BYTES_MAX: usize = 64;
 
 /// Parsed full-text query.
 #[derive(Debug, Default)]
@@ -100,16 +107,25 @@ pub(crate) struct TextQuery {
     /// Whether some filters, required or excluded words were ignored, so that results would be
     /// wrong.
     pub(crate) has_dropped_conditions: bool,
+    /// First filter whose value is not valid, as typed.
+    pub(crate) wrong_filter: Option<Box<str>>,
+    /// How words with `-` or `NOT` in front were read: `excluded: word` or `flag: -word`.
+    pub(crate) readings: Vec<String>,
 }
 
 impl TextQuery {
-    /// Parses a query that is asked at time `now`, and looks for a date in the query.
-    pub(crate) fn parse_at(text: &str, now: Timestamp) -> Self {
-        Self { date: QueryDate::from_text(text, now), ..Self::parse(text) }
+    /// Parses a query that is asked at time `now`, and looks for a date in the query. `flags`:
+    /// words with `-` in front that exclude nothing.
+    pub(crate) fn parse_at(text: &str, now: Timestamp, flags: &[&str]) -> Self {
+        Self { date: QueryDate::from_text(text, now), ..Self::parse_with_flags(text, flags) }
     }
 
-    /// Parses a query without looking for dates.
+    /// Parses a query without looking for dates. Each word with `-` in front is excluded.
     pub(crate) fn parse(text: &str) -> Self {
+        Self::parse_with_flags(text, &[])
+    }
+
+    fn parse_with_flags(text: &str, flags: &[&str]) -> Self {
         let mut parser = QueryParser::default();
         parser.query.terms =
             feature_terms::FEATURES.iter().map(|feature| feature.to_vec()).collect();
@@ -117,14 +133,15 @@ impl TextQuery {
         parser.forms_max = count_forms_max(beginning);
         // Conditions come first, so that words never displace a condition. A lost word finds less;
         // a lost condition finds wrong documents.
-        for token in split_tokens(text).filter(QueryToken::is_condition) {
+        let read_tokens = |text| split_tokens(text).map(|token| token.read_flag(flags));
+        for token in read_tokens(text).filter(QueryToken::is_condition) {
             parser.add_token(&token);
             if parser.query.is_cut {
                 break;
             }
         }
         parser.query.has_dropped_conditions = parser.query.is_cut;
-        for token in split_tokens(beginning).filter(|token| !token.is_condition()) {
+        for token in read_tokens(beginning).filter(|token| !token.is_condition()) {
             if parser.query.is_cut {
                 break;
             }
@@ -179,6 +196,22 @@ impl TextQuery {
         out
     }
 
+    /// Builds a query that counts the flags a text may have. Returns the query and the flags as
+    /// typed; the number of a flag is that of its item. `None`: the text has none.
+    pub(crate) fn for_flags(text: &str) -> Option<(Self, Vec<&str>)> {
+        let (mut out, mut flags) = (Self::parse(""), Vec::new());
+        for flag in split_tokens(text).filter_map(|token| token.flag).take(ITEMS_MAX) {
+            each_term(SearchField::Text, flag, &mut |term, _, _| {
+                if term.starts_with(b"i-") {
+                    flags.push(flag);
+                    out.items.push(QueryItem::from_terms(alloc::vec![out.terms.len()]));
+                    out.terms.push(term.to_vec());
+                }
+            });
+        }
+        (!flags.is_empty()).then_some((out, flags))
+    }
+
     /// Returns whether the query has no item, no filter and no time window.
     pub(crate) fn is_empty(&self) -> bool {
         self.items.is_empty() && self.filters.is_empty() && self.window.is_unbounded()
@@ -219,6 +252,7 @@ pub(crate) fn strip_syntax(text: &str) -> String {
 }
 
 /// An occurrence of a term in the text of a token.
+#[derive(Clone)]
 struct QueryTermOccurrence {
     term: Vec<u8>,
     position: u32,
@@ -275,20 +309,32 @@ impl QueryParser {
     fn add_token(&mut self, token: &QueryToken<'_>) {
         let items = self.query.items.len();
         match token.filter {
-            Some(name) if self.add_filter(name, token) => {}
-            Some(_) => self.add_text(token.presence, token.source, token.is_quoted),
-            None => self.add_text(token.presence, &token.text, token.is_quoted),
+            Some(name) => {
+                if !self.add_filter(name, token) && self.query.wrong_filter.is_none() {
+                    self.query.wrong_filter = Some(token.source.into());
+                }
+            }
+            None => self.add_text(token.presence, token.text, token.is_quoted),
         }
         self.query.words_typed += usize::from(self.query.items.len() > items);
+        let readings = &mut self.query.readings;
+        let reading = match (token.presence, token.flag) {
+            (Presence::MustNot, _) if token.filter.is_none() => "excluded: ",
+            (Presence::Should, Some(_)) => "flag: ",
+            _ => return,
+        };
+        if readings.len() < READINGS_MAX {
+            let bytes = token.text.floor_char_boundary(READING_BYTES_MAX);
+            readings.push([reading, token.text.get(..bytes).unwrap_or_default()].concat());
+        }
     }
 
-    /// Adds a token as a filter. Returns `false` if the value is not valid for the filter; the
-    /// caller then adds the token as text.
+    /// Adds a token as a filter. Returns `false` if the value is not valid for the filter.
     fn add_filter(&mut self, name: &str, token: &QueryToken<'_>) -> bool {
         let is_negated = token.presence == Presence::MustNot;
         let property = match name {
             "since" | "before" => {
-                let (Some(at), false) = (time::parse(&token.text), is_negated) else {
+                let (Some(at), false) = (time::parse(token.text), is_negated) else {
                     return false;
                 };
                 let window = match name {
@@ -307,7 +353,7 @@ impl QueryParser {
             },
             "tool" => {
                 let mut name_term = None;
-                each_term(SearchField::ToolName, &token.text, &mut |term, _, _| {
+                each_term(SearchField::ToolName, token.text, &mut |term, _, _| {
                     if term.first() == Some(&TOOL) {
                         name_term = Some(term.to_vec());
                     }
@@ -319,7 +365,7 @@ impl QueryParser {
             }
             _ => {
                 let (mut words, mut is_cut) = (Vec::new(), false);
-                feature_terms::each_speaker_term(&token.text, &mut |term| match self
+                feature_terms::each_speaker_term(token.text, &mut |term| match self
                     .intern_term(term)
                 {
                     Some(word) => words.push(word),
@@ -390,11 +436,38 @@ impl QueryParser {
                 } else {
                     self.add_word(word);
                 }
+            } else if let [first] = run
+                && first.is_kind(IDENTIFIER)
+            {
+                self.add_identifier(first, &found);
             } else if characters <= CJK_WORD_CHARACTERS_MAX {
                 self.add_phrase(presence, run);
             } else {
                 let pairs = run.iter().filter(|found| found.is_pair());
                 pairs.for_each(|pair| self.add_phrase(presence, core::slice::from_ref(pair)));
+            }
+        }
+    }
+
+    /// Adds an optional identifier: with inner punctuation also as the phrase of its words, which
+    /// longer identifiers have, too. `found`: the terms of the text.
+    fn add_identifier(&mut self, identifier: &QueryTermOccurrence, found: &[QueryTermOccurrence]) {
+        let name = identifier.term.get(1..).unwrap_or_default();
+        let is_single = name.starts_with(b"-") || name.iter().all(u8::is_ascii_alphanumeric);
+        let bytes = &identifier.bytes;
+        let is_inside = |one: &&QueryTermOccurrence| {
+            bytes.start <= one.bytes.start && one.bytes.end <= bytes.end
+        };
+        let mut inside: Vec<_> = found.iter().filter(is_inside).cloned().collect();
+        let words = inside.iter().filter(|one| has_positions(&one.term)).count();
+        if is_single || !self.has_room(words) {
+            inside.clear();
+        }
+        for terms in [core::slice::from_ref(identifier), &inside] {
+            let items = self.query.items.len();
+            self.add_phrase(Presence::Should, terms);
+            if let Some(item) = self.query.items.get_mut(items) {
+                item.is_identifier = true;
             }
         }
     }
@@ -446,6 +519,32 @@ impl QueryParser {
         }
         self.query.items.push(item);
         self.add_camel_case(word);
+        self.add_parts(word);
+    }
+
+    /// Adds letters followed by digits as a phrase of both: `E4471` matches `E-4471` and `E 4471`.
+    fn add_parts(&mut self, word: &[u8]) {
+        let letters = word.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
+        let (head, tail) = word.split_at(letters);
+        if head.is_empty()
+            || tail.is_empty()
+            || !tail.iter().all(u8::is_ascii_digit)
+            || !self.has_room(2)
+        {
+            return;
+        }
+        let part = |part: &[u8], at: u8| QueryTermOccurrence {
+            term: [&[WORD], part].concat(),
+            position: at.into(),
+            bytes: at.into()..usize::from(at) + 1,
+        };
+        self.add_phrase(Presence::Should, &[part(head, 0), part(tail, 1)]);
+    }
+
+    /// Returns whether a phrase that nobody quoted may be added. `terms`: terms of the phrase.
+    fn has_room(&self, terms: usize) -> bool {
+        let ordered = self.query.items.iter().map(|item| item.order.len()).sum::<usize>();
+        ordered + terms <= UNQUOTED_TERMS_MAX
     }
 
     /// Builds the item of a single word or identifier, which matches in any spelling: `GitHub`

@@ -31,12 +31,21 @@ pub(crate) struct QueryItem {
     /// Index in [`super::TextQuery::names`] if the word may be a speaker name; `None`: the item is
     /// no such word.
     pub(crate) name: Option<usize>,
+    /// Whether the item is a flag, or a word with inner punctuation or capitals as typed.
+    pub(crate) is_identifier: bool,
 }
 
 impl QueryItem {
     /// Builds an optional item without forms, order and name.
     pub(super) fn from_terms(terms: Vec<usize>) -> Self {
-        Self { presence: Presence::Should, terms, order: Vec::new(), forms: Vec::new(), name: None }
+        Self {
+            presence: Presence::Should,
+            terms,
+            order: Vec::new(),
+            forms: Vec::new(),
+            name: None,
+            is_identifier: false,
+        }
     }
 }
 

@@ -36,6 +36,7 @@ fn nothing_typed_is_an_operator() {
         [
             "isub-agent",
             "wsub",
+            "wsub&wagent wsub0,wagent1",
             "wagent",
             "wor",
             "wexact&wphrase wexact0,wphrase1",
@@ -49,7 +50,7 @@ fn nothing_typed_is_an_operator() {
 #[test]
 fn signs_and_quotes_have_a_meaning_at_the_beginning_of_a_word() {
     assert_eq!(items("+must -not maybe"), ["wmaybe", "+wmust", "-wnot"]);
-    assert_eq!(items("x+y c-z"), ["wx", "wy", "ic-z", "wc", "wz"]);
+    assert_eq!(items("x+y c-z"), ["wx", "wy", "ic-z", "wc", "wc&wz wc0,wz1", "wz"]);
     assert_eq!(items("--json -- - + ++ -"), ["wjson"]);
     assert_eq!(
         items(r#"+"two words" -"not so""#),
@@ -118,7 +119,8 @@ fn short_runs_of_cjk_stand_as_they_are() {
         ["c\u{4e00}\u{4e8c}", "c\u{4e8c}\u{4e09}", "c\u{4e09}\u{56db}", "c\u{56db}\u{4e94}"]
     );
     assert_eq!(items("\"\u{4e00}\u{4e8c}\u{4e09}\u{56db}\u{4e94}\"").len(), 1);
-    assert_eq!(items("v2\u{8fc1}\u{79fb}ok"), ["wv2", "c\u{8fc1}\u{79fb}", "wok"]);
+    let parts = "wv&w2 wv0,w21";
+    assert_eq!(items("v2\u{8fc1}\u{79fb}ok"), ["wv2", parts, "c\u{8fc1}\u{79fb}", "wok"]);
 }
 
 #[test]
@@ -147,11 +149,25 @@ fn filters_with_a_value_that_fits_are_no_text() {
     assert_eq!(query.window.since, time::parse("2026-01-02"));
     assert_eq!(query.window.before, time::parse("2026-01-03T04:05:06Z"));
 
-    for text in ["role:nobody", "since:yesterday", "-since:2026-01-02", "tool:", "speaker: x"] {
+    for text in ["tool:", "speaker: x"] {
         let query = TextQuery::parse(text);
         assert!(query.filters.is_empty() && query.window.is_unbounded(), "{text}");
-        assert!(!query.items.is_empty(), "{text}");
+        assert!(!query.items.is_empty() && query.wrong_filter.is_none(), "{text}");
     }
+    for text in ["role:nobody", "since:yesterday", "before:2020", "-since:2026-01-02"] {
+        let wrong = TextQuery::parse(text).wrong_filter.unwrap();
+        assert_eq!(&*wrong, text.trim_start_matches('-'));
+    }
+}
+
+#[test]
+fn a_word_with_a_dash_is_excluded_unless_it_is_a_flag() {
+    let (_, flags) = TextQuery::for_flags("rm -rf x -a.b -\"q r\" -role:user --long").unwrap();
+    assert_eq!(flags, ["-rf", "-a.b"]);
+    let query = TextQuery::parse_at("rm -rf -gone NOT -rf", 0, &["-rf"]);
+    assert_eq!(query.readings, ["excluded: gone", "excluded: -rf", "flag: -rf"]);
+    assert_eq!(items("NOT NULL not x NOT"), ["wnull", "wx"]);
+    assert_eq!(items("a NOT  \"b c\""), ["wa", "-wb&wc wb0,wc1"]);
 }
 
 #[test]

@@ -12,6 +12,8 @@ mod fusion;
 mod regex_search;
 mod word_search;
 
+pub(super) use word_search::find_used_flags;
+
 use alloc::vec::Vec;
 
 use self::{

@@ -188,6 +188,30 @@ fn select_best(
     Ok(score::select_top(&mut rows().zip(times).map(rank), bounds.limit))
 }
 
+/// Returns those of `flags` that some searched message or summary has. `probe`: a query with an
+/// item for each flag, in order.
+///
+/// # Errors
+///
+/// `conflict`: the conversation has changed; `corrupt`: the index is damaged; `unsupported`: a
+/// record has a newer format; errors of the store.
+pub(in crate::search::grep) fn find_used_flags<'t>(
+    session: &mut StoreSession<'_>,
+    context: &GrepContext<'_>,
+    probe: &TextQuery,
+    mut flags: Vec<&'t str>,
+) -> Result<Vec<&'t str>> {
+    let gathered = gather_corpora(session, context, probe, &[Corpus::Messages, Corpus::Summaries])?;
+    let mut number = 0..;
+    flags.retain(|_| {
+        let item = number.next().unwrap_or(0);
+        let count_in =
+            |part: &GatheredCorpus| part.gathered.statistics.item_counts.get(item).copied();
+        gathered.iter().filter_map(count_in).any(|counts| counts[0] > 0)
+    });
+    Ok(flags)
+}
+
 /// Adds the note `partly-read` if some messages were indexed only in part. Called after a query
 /// found nothing.
 ///
