@@ -17,8 +17,8 @@
 //!
 //! The `id` of an other part counts only if at most one of its other members says something. All
 //! other ids, times, the dialect, empty texts, names of results and error flags do not count. In a
-//! canonical value, object members are sorted by key, and null members do not count. A call id is kept beside the hash: two calls
-//! that say the same are different calls if their ids differ.
+//! canonical value, object members are sorted by key, and null members do not count. A call id is
+//! kept beside the hash: two calls that say the same are different calls if their ids differ.
 
 use alloc::{borrow::Cow, string::String, vec::Vec};
 

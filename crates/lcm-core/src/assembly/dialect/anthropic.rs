@@ -57,7 +57,7 @@ pub(super) fn write(turns: &[Turn<'_>], part: ArrayPart, notes: &mut RenderNotes
         push_fragments(&mut out, role, fragments);
         let answers = turn.answers.iter().map(|answer| {
             let json = answer_json(answer, notes);
-            JsonFragment::stripped(Dialect::Anthropic, answer.entry, json)
+            JsonFragment::strip_object(Dialect::Anthropic, answer.entry, json)
         });
         let answers: Vec<JsonFragment> = answers.collect();
         if !answers.is_empty() {
@@ -282,7 +282,7 @@ impl ServerToolPairs {
         let mut fragments = Vec::new();
         for (place, block) in turn.blocks.iter().enumerate() {
             if let Some(json) = self.write_block((at, place), turn, block, notes) {
-                fragments.push(JsonFragment::stripped(Dialect::Anthropic, turn.entry, json));
+                fragments.push(JsonFragment::strip_object(Dialect::Anthropic, turn.entry, json));
             }
         }
         if turn.role == Role::System && !fragments.is_empty() {
@@ -326,18 +326,7 @@ impl ServerToolPairs {
             BlockBody::Answer(_) => None,
             BlockBody::ServerTool { id, is_result } => {
                 let is_kept = !is_user && self.is_written(at, id, *is_result);
-                if !is_kept {
-                    let note = match is_result {
-                        true => RenderNote::OrphanResult,
-                        false => RenderNote::BlockLeftOut,
-                    };
-                    notes.add_note(turn.entry, note);
-                }
-                match (is_kept, is_result) {
-                    (true, _) => native,
-                    (false, true) => Some(served_text_json(&native?)),
-                    (false, false) => None,
-                }
+                if is_kept { native } else { unpaired_json(turn.entry, native, *is_result, notes) }
             }
             BlockBody::File(file) => {
                 let json = match native {
@@ -396,11 +385,23 @@ fn is_pending(turns: &[Turn<'_>], (turn, place): BlockIndex) -> bool {
     called || (is_last && turn + 1 == turns.len())
 }
 
-/// Writes the result of a server tool call that is not written as a text.
-fn served_text_json(result: &str) -> String {
-    let content = parse_block(result).get_value("content");
-    let output = content.map_or("", |content| json::slice_span(result, content));
-    text_json(&format!("{ORPHAN_PREFIX}{}", tool_output::join_text(output).0))
+/// Writes a server tool call or result that cannot be paired: a result as a text, a call not at
+/// all. Adds a note.
+fn unpaired_json(
+    entry: usize,
+    native: Option<String>,
+    is_result: bool,
+    notes: &mut RenderNotes,
+) -> Option<String> {
+    if !is_result {
+        notes.add_note(entry, RenderNote::BlockLeftOut);
+        return None;
+    }
+    notes.add_note(entry, RenderNote::OrphanResult);
+    let result = native?;
+    let content = parse_block(&result).get_value("content");
+    let output = content.map_or("", |content| json::slice_span(&result, content));
+    Some(text_json(&format!("{ORPHAN_PREFIX}{}", tool_output::join_text(output).0)))
 }
 
 /// Returns whether a `compaction` block has no content, which the provider refuses.
@@ -444,8 +445,8 @@ fn call_json(call: &TurnCall<'_>, native: Option<&str>, is_called: bool) -> Stri
         return native.into();
     }
     let input = (!has_input).then(|| provider_limits::to_input_object(call.input));
-    let id = file_content::quote(&call.id);
-    let name = file_content::quote(&name);
+    let id = file_content::quote_text(&call.id);
+    let name = file_content::quote_text(&name);
     let mut changes = vec![("id", Some(&*id)), ("name", Some(&*name))];
     changes.extend(input.as_deref().map(|input| ("input", Some(input))));
     changes.extend((!is_called).then_some(("caller", None)));

@@ -32,13 +32,13 @@ pub(super) struct JsonFragment {
 
 impl JsonFragment {
     /// Creates a fragment of an object, without the members that do not go out in the dialect.
-    pub(super) fn stripped(dialect: Dialect, entry: usize, json: String) -> Self {
+    pub(super) fn strip_object(dialect: Dialect, entry: usize, json: String) -> Self {
         let stripped = provider_members::strip_members(dialect, &json);
         Self::new(entry, stripped.map_or(json, |(json, _)| json))
     }
 
     /// Removes bytes of a whole message at the start and at the end; the fragment keeps its cost.
-    pub(super) fn cut(&mut self, dialect: Dialect, start: usize, end: usize) {
+    pub(super) fn cut_ends(&mut self, dialect: Dialect, start: usize, end: usize) {
         self.quarters = Some(message::quarter_tokens(dialect, &self.json));
         let kept = self.json.get(start..self.json.len().saturating_sub(end));
         self.json = String::from(kept.unwrap_or_default());

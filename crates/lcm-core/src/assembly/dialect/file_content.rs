@@ -355,7 +355,7 @@ pub(super) fn write_members(json: &str, changes: &[(&str, Option<&str>)]) -> Str
     }
     for (key, value) in added {
         if let Some(value) = value {
-            push(&quote(key), value);
+            push(&quote_text(key), value);
         }
     }
     out.push_str(if out.is_empty() { "{}" } else { "}" });
@@ -363,7 +363,7 @@ pub(super) fn write_members(json: &str, changes: &[(&str, Option<&str>)]) -> Str
 }
 
 /// Writes a text as JSON.
-pub(super) fn quote(text: &str) -> String {
+pub(super) fn quote_text(text: &str) -> String {
     let mut out = String::new();
     json::write_string(&mut out, text);
     out

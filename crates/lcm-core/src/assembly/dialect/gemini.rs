@@ -38,7 +38,7 @@ pub(super) fn write(turns: &[Turn<'_>], part: ArrayPart, notes: &mut RenderNotes
         let (mut answers, mut media) = (Vec::new(), Vec::new());
         for answer in &turn.answers {
             let (json, parts) = answer_json(answer, notes);
-            answers.push(JsonFragment::stripped(Dialect::Gemini, answer.entry, json));
+            answers.push(JsonFragment::strip_object(Dialect::Gemini, answer.entry, json));
             media.extend(parts.into_iter().map(|part| JsonFragment::new(answer.entry, part)));
         }
         for fragments in [answers, media].into_iter().filter(|list| !list.is_empty()) {
@@ -55,7 +55,7 @@ fn write_parts(turn: &Turn<'_>, notes: &mut RenderNotes) -> Vec<JsonFragment> {
     let mut fragments: Vec<JsonFragment> = Vec::new();
     for block in &turn.blocks {
         if let Some(json) = write_part(turn, block, notes) {
-            fragments.push(JsonFragment::stripped(Dialect::Gemini, turn.entry, json));
+            fragments.push(JsonFragment::strip_object(Dialect::Gemini, turn.entry, json));
         }
     }
     if turn.role == Role::System && !fragments.is_empty() {
@@ -170,9 +170,9 @@ fn call_json(call: &TurnCall<'_>, native: Option<&str>) -> String {
     });
     // The other members stay, such as the signature of the model's thinking.
     let (key, object) = call_object.unwrap_or(("functionCall", "{}"));
-    let id = call.given_id.is_some().then(|| file_content::quote(&call.id));
+    let id = call.given_id.is_some().then(|| file_content::quote_text(&call.id));
     let changes = [
-        ("name", Some(&*file_content::quote(&name))),
+        ("name", Some(&*file_content::quote_text(&name))),
         ("id", id.as_deref()),
         ("args", Some(&*provider_limits::to_input_object(call.input))),
     ];

@@ -35,10 +35,10 @@ pub(super) fn write(turns: &[Turn<'_>], notes: &mut RenderNotes) -> ArrayWriter 
             _ => build_message(turn, &calls, notes),
         };
         if let Some(json) = json {
-            let mut fragment = JsonFragment::stripped(Dialect::OpenaiChat, turn.entry, json);
+            let mut fragment = JsonFragment::strip_object(Dialect::OpenaiChat, turn.entry, json);
             let close = if open.is_empty() && !is_continued { "" } else { LIST_END };
             let start = if open.is_empty() { 0 } else { CALLS_START.len() };
-            fragment.cut(Dialect::OpenaiChat, start, close.len());
+            fragment.cut_ends(Dialect::OpenaiChat, start, close.len());
             open.push(fragment);
             if !is_continued {
                 writer.push_message("", &core::mem::take(&mut open), close, notes);
@@ -50,12 +50,12 @@ pub(super) fn write(turns: &[Turn<'_>], notes: &mut RenderNotes) -> ArrayWriter 
         let mut media = Vec::new();
         for answer in &turn.answers {
             let (json, parts) = answer_json(answer, notes);
-            let fragment = JsonFragment::stripped(Dialect::OpenaiChat, answer.entry, json);
+            let fragment = JsonFragment::strip_object(Dialect::OpenaiChat, answer.entry, json);
             writer.push_message("", &[fragment], "", notes);
             media.extend(parts.into_iter().map(|part| {
                 let message = [MEDIA_START, &part, LIST_END].concat();
                 let mut fragment = JsonFragment::new(answer.entry, message);
-                fragment.cut(Dialect::OpenaiChat, MEDIA_START.len(), LIST_END.len());
+                fragment.cut_ends(Dialect::OpenaiChat, MEDIA_START.len(), LIST_END.len());
                 fragment
             }));
         }
@@ -149,7 +149,8 @@ fn push_calls(out: &mut String, calls: &[String]) {
     }
 }
 
-/// Writes a message from the blocks of a turn and its calls; `None`: the turn has no content and no calls.
+/// Writes a message from the blocks of a turn and its calls; `None`: the turn has no content and no
+/// calls.
 fn build_message(turn: &Turn<'_>, calls: &[String], notes: &mut RenderNotes) -> Option<String> {
     let mut content: Vec<ChatContent> = Vec::new();
     let mut has_thoughts = false;
@@ -262,7 +263,7 @@ fn call_json(call: &TurnCall<'_>, native: Option<&str>) -> String {
     function.push('}');
     // Other members stay, such as a signature of the model's thinking.
     let changes = [
-        ("id", Some(&*file_content::quote(&call.id))),
+        ("id", Some(&*file_content::quote_text(&call.id))),
         ("type", Some("\"function\"")),
         ("function", Some(&*function)),
         ("custom", None),

@@ -47,12 +47,13 @@ pub(super) fn write(turns: &[Turn<'_>], notes: &mut RenderNotes) -> ArrayWriter 
             converter.notes.add_note(turn.entry, RenderNote::DroppedEmpty);
         }
         for item in items {
-            let fragment = [JsonFragment::stripped(Dialect::OpenaiResponses, turn.entry, item)];
+            let fragment = [JsonFragment::strip_object(Dialect::OpenaiResponses, turn.entry, item)];
             writer.push_message("", &fragment, "", converter.notes);
         }
         for answer in &turn.answers {
             let item = converter.answer_json(answer);
-            let fragment = [JsonFragment::stripped(Dialect::OpenaiResponses, answer.entry, item)];
+            let fragment =
+                [JsonFragment::strip_object(Dialect::OpenaiResponses, answer.entry, item)];
             writer.push_message("", &fragment, "", converter.notes);
         }
     }

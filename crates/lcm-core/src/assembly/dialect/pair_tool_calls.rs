@@ -271,9 +271,9 @@ pub(super) fn number_id(ids: &mut BTreeMap<String, usize>, id: &str) -> usize {
 /// Selects the calls to keep among the events of one id, each with the event that answers it
 /// (`None`: no result).
 ///
-/// - Calls of one message are answered in their order, also if they have one id. A short id may also
-///   stand in several messages of one run: if the run has as many results, these come in the order
-///   of the calls.
+/// - Calls of one message are answered in their order, also if they have one id. A short id may
+///   also stand in several messages of one run: if the run has as many results, these come in the
+///   order of the calls.
 /// - Otherwise an id that looks unique is unique: a second call repeats the first and is removed.
 /// - A short id may return in later turns. There a second call with other arguments is another
 ///   call. A result then belongs to the nearest call before the result, because the first call may
@@ -294,14 +294,14 @@ fn select_calls(
         let Some(last) = open.last() else {
             match event.is_call {
                 true => open.push((event, None)),
-                false => improve(&mut early, event),
+                false => improve_answer(&mut early, event),
             }
             continue;
         };
         if !event.is_call {
             let waits = open.iter_mut().position(|(_, answer)| answer.is_none());
             if let Some((_, answer)) = open.get_mut(waits.unwrap_or(0)) {
-                improve(answer, event);
+                improve_answer(answer, event);
             }
         } else if last.0.turn == event.turn
             || (is_reusable && last.0.run == event.run && is_answered_in_order(&group, event.run))
@@ -333,7 +333,7 @@ fn first_id<'e>(group: &[&'e ToolEvent]) -> &'e str {
 }
 
 /// Takes a result if none is known, or if the known one is a placeholder and this one is not.
-fn improve<'e>(known: &mut Option<&'e ToolEvent>, event: &'e ToolEvent) {
+fn improve_answer<'e>(known: &mut Option<&'e ToolEvent>, event: &'e ToolEvent) {
     if known.is_none_or(|known| !known.is_real && event.is_real) {
         *known = Some(event);
     }
@@ -356,7 +356,7 @@ fn keep_calls<'e>(
     kept: &mut Vec<OpenCall<'e>>,
 ) {
     if let (Some((_, answer)), Some(early)) = (open.first_mut(), early) {
-        improve(answer, early);
+        improve_answer(answer, early);
     }
     let calls = core::mem::take(open);
     for (at, (call, answer)) in calls.iter().enumerate() {

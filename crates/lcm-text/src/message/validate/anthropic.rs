@@ -198,31 +198,8 @@ fn check_block(
             findings.report_unless(!is_marked, format_args!("`cache_control` on thinking"));
         }
         "tool_use" => {
-            let (id, name) = (block.get_text("id"), block.get_text("name"));
             findings.report_unless(!is_user, format_args!("a user's tool use"));
-            let fits = !id.is_empty() && id.chars().all(provider_limits::is_name_character);
-            findings.report_unless(
-                fits,
-                format_args!("call id `{id}` is not accepted by the provider"),
-            );
-            findings.report_unless(
-                state.ids.insert((*id).into(), 0).is_none(),
-                format_args!("two calls `{id}`"),
-            );
-            let fits = provider_limits::sanitize_tool_name(Dialect::Anthropic, &name) == name
-                && !name.is_empty();
-            findings.report_unless(
-                fits,
-                format_args!("tool name `{name}` is not accepted by the provider"),
-            );
-            let input =
-                block.get_field("input").is_some_and(|input| input.kind == JsonKind::Object);
-            findings.report_unless(input, format_args!("an input that is no object"));
-            if let Some(caller) = block.get_object("caller") {
-                state.callers.insert(caller.get_text("tool_id").into_owned(), 0);
-            }
-            state.open_calls.push((*id).into());
-            (state.has_calls, state.called_at) = (true, findings.message_index);
+            check_call(block, state, findings);
         }
         "tool_result" => findings.report_unless(is_user, format_args!("an assistant's result")),
         "server_tool_use" | "mcp_tool_use" => {
@@ -248,6 +225,27 @@ fn check_block(
         }
         _ => {}
     }
+}
+
+/// Checks a call that the host answers.
+fn check_call(block: &JsonObject<'_>, state: &mut AnthropicState, findings: &mut Findings) {
+    let (id, name) = (block.get_text("id"), block.get_text("name"));
+    let fits = !id.is_empty() && id.chars().all(provider_limits::is_name_character);
+    findings.report_unless(fits, format_args!("call id `{id}` is not accepted by the provider"));
+    findings.report_unless(
+        state.ids.insert((*id).into(), 0).is_none(),
+        format_args!("two calls `{id}`"),
+    );
+    let fits =
+        provider_limits::sanitize_tool_name(Dialect::Anthropic, &name) == name && !name.is_empty();
+    findings
+        .report_unless(fits, format_args!("tool name `{name}` is not accepted by the provider"));
+    let input = block.get_field("input").is_some_and(|input| input.kind == JsonKind::Object);
+    findings.report_unless(input, format_args!("an input that is no object"));
+    let caller = block.get_object("caller").map(|it| it.get_text("tool_id").into_owned());
+    state.callers.extend(caller.map(|id| (id, 0)));
+    state.open_calls.push((*id).into());
+    (state.has_calls, state.called_at) = (true, findings.message_index);
 }
 
 /// Checks the content of a tool result.

@@ -62,6 +62,7 @@ pub(super) fn check(raw: &str, messages: &[JsonValue], findings: &mut Findings) 
             let is_new = state.ids.insert((*id).into(), 0).is_none();
             findings.report_unless(is_new, format_args!("two items `{id}`"));
         }
+        check_program(&kind, &item, &mut state, findings);
         let is_assistant = check_item(raw, &kind, &item, &mut state, findings);
         let follows = !state.ends_with_reasoning || is_assistant;
         let wrong = format_args!("reasoning without the item it led to");
@@ -84,6 +85,24 @@ pub(super) fn check(raw: &str, messages: &[JsonValue], findings: &mut Findings) 
     );
 }
 
+/// Checks that a program stands before its output and before the calls that it made.
+fn check_program(
+    kind: &str,
+    item: &JsonObject<'_>,
+    state: &mut ResponsesState,
+    findings: &mut Findings,
+) {
+    let call_id = item.get_text("call_id");
+    let caller = item.get_object("caller").map(|caller| caller.get_text("caller_id"));
+    let id = if kind == "program_output" { Some(call_id.clone()) } else { caller };
+    let id = id.filter(|id| !id.is_empty());
+    let is_known = id.as_ref().is_none_or(|id| state.programs.contains_key(&**id));
+    findings.report_unless(is_known, format_args!("`{kind}` of no program {id:?}"));
+    if kind == "program" {
+        state.programs.insert(call_id.into_owned(), 0);
+    }
+}
+
 /// Checks one item. Returns false for a message of another role than `assistant`, for the answer to
 /// a call and for a response to a request for approval; true for any other item, which the model
 /// may have made.
@@ -95,11 +114,6 @@ fn check_item(
     findings: &mut Findings,
 ) -> bool {
     let has = |key| !item.get_text(key).is_empty();
-    if let Some(caller) = item.get_object("caller") {
-        let id = caller.get_text("caller_id");
-        let is_known = id.is_empty() || state.programs.contains_key(&*id);
-        findings.report_unless(is_known, format_args!("`caller` is no program `{id}` before"));
-    }
     if let Some(call) = answered_call_type(kind) {
         let id = match item.get_text("call_id") {
             id if id.is_empty() => item.get_text("id"),
@@ -142,14 +156,6 @@ fn check_item(
         }
         "item_reference" => {
             findings.report_unless(has("id"), format_args!("a reference without `id`"))
-        }
-        "program" => {
-            state.programs.insert(item.get_text("call_id").into_owned(), 0);
-        }
-        "program_output" => {
-            let id = item.get_text("call_id");
-            let is_known = state.programs.contains_key(&*id);
-            findings.report_unless(is_known, format_args!("output of no program `{id}`"));
         }
         "mcp_approval_request" => {
             state.requests.insert(item.get_text("id").into_owned(), 0);

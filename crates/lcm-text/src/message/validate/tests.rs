@@ -68,9 +68,12 @@ fn anthropic_rules() {
     refuses(&turn(answer, TEXT), "without its call");
     let turns = |blocks: &[&str]| {
         let roles = ["user", "assistant"].into_iter().cycle();
-        let message =
-            |(blocks, role): (&&str, &str)| format!(r#"{{"role":"{role}","content":[{blocks}]}}"#);
-        format!("[{}]", blocks.iter().zip(roles).map(message).collect::<Vec<_>>().join(","))
+        let mut out = String::from("[");
+        for (blocks, role) in blocks.iter().zip(roles) {
+            let comma = if out.len() > 1 { "," } else { "" };
+            out.push_str(&format!(r#"{comma}{{"role":"{role}","content":[{blocks}]}}"#));
+        }
+        out + "]"
     };
     refuses(&turns(&[TEXT, served, TEXT, answer, TEXT]), "without its result");
     let called = CALL.replace("{}", r#"{},"caller":{"type":"code_execution","tool_id":"s"}"#);
