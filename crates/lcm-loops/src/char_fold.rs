@@ -40,6 +40,12 @@ pub fn to_half_width(c: char) -> char {
     }
 }
 
+/// Returns a text in lower case, character by character: a sigma at the end of a word becomes that
+/// within a word, so that the standard library's tables for the ends of words are not needed.
+pub fn lower_text(text: &str) -> String {
+    text.chars().flat_map(char::to_lowercase).collect()
+}
+
 /// Full-width forms of the half-width kana U+FF66 to U+FF9D, each less U+3000.
 const KANA: &[u8; 56] = b"\
 \xf2\xa1\xa3\xa5\xa7\xa9\xe3\xe5\xe7\xc3\xfc\xa2\xa4\xa6\xa8\xaa\xab\xad\xaf\xb1\xb3\xb5\xb7\xb9\

@@ -96,7 +96,7 @@ fn a_session_can_be_assembled_for_its_provider() {
     let file = place.write("s.jsonl", jsonl(&lines));
     place.json(&[&AUTO[..], &[&file]].concat());
     let context = place.json(&["assemble", "--budget", "4000", "--dialect", "anthropic"]);
-    // Calls made side by side are several lines; each is answered right behind it.
+    // Calls made side by side are several lines, and one message of the context.
     let messages = context["messages"].as_array().unwrap();
     let ids: Vec<(&Value, &Value)> = messages
         .iter()
@@ -105,7 +105,7 @@ fn a_session_can_be_assembled_for_its_provider() {
         .map(|block| (&block["id"], &block["tool_use_id"]))
         .collect();
     let (one, two, none) = (json!("toolu_1"), json!("toolu_2"), Value::Null);
-    assert_eq!(ids, [(&one, &none), (&none, &one), (&two, &none), (&none, &two)], "{context}");
+    assert_eq!(ids, [(&one, &none), (&two, &none), (&none, &one), (&none, &two)], "{context}");
     assert_eq!(context["warnings"], json!([]));
 }
 

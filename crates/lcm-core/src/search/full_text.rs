@@ -7,6 +7,8 @@
 
 use alloc::{string::String, vec::Vec};
 
+use lcm_loops::char_fold;
+
 pub(crate) use super::full_text_context::FullTextContext;
 use super::{
     corpus::Corpus,
@@ -545,7 +547,9 @@ fn read_speakers(
     history.visit_messages(session, &ranges, &mut |_, message| {
         let members = json::parse_object(message.text)?;
         let speaker = json::find_member(&members, message.text, "speaker");
-        out.push(speaker.map(|member| json::text(message.text, member.value).to_lowercase()));
+        out.push(
+            speaker.map(|member| char_fold::lower_text(&json::text(message.text, member.value))),
+        );
         Ok(())
     })?;
     Ok(out)

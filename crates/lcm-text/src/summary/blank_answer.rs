@@ -7,6 +7,8 @@
 
 use alloc::{string::String, vec::Vec};
 
+use lcm_loops::char_fold;
+
 /// Words that say nothing about a conversation. An answer of only these words, single letters and
 /// digits says nothing, however long it is.
 #[rustfmt::skip]
@@ -214,7 +216,7 @@ fn repeats_sentences(answer: &str) -> bool {
 /// Splits a text into words: letters, digits and apostrophes, in lower case.
 pub(super) fn split_words(text: &str) -> Vec<String> {
     let is_word = |c: char| c.is_alphanumeric() || c == '\'';
-    let normal = text.replace('\u{2019}', "'").to_lowercase();
+    let normal = char_fold::lower_text(&text.replace('\u{2019}', "'"));
     normal.split(|c| !is_word(c)).filter(|word| !word.is_empty()).map(String::from).collect()
 }
 

@@ -283,7 +283,7 @@ pub(super) fn parse_pattern(
     if let Some(filter) = &text.wrong_filter {
         return Err(Error::invalid_input(format_args!(
             "`pattern` must have a time such as 2026-01-31 behind `since:` and `before:`, a role \
-             behind `role:` and a name behind `tool:`, got {filter:?}; quote words with a colon"
+             behind `role:` and a name behind `tool:`, got `{filter}`; quote words with a colon"
         )));
     }
     if text.is_cut {

@@ -16,7 +16,7 @@ use self::tokens::{QueryToken, split_tokens};
 use alloc::{boxed::Box, string::String, vec::Vec};
 use core::ops::Range;
 
-use lcm_loops::stemmer;
+use lcm_loops::{char_fold, stemmer};
 
 use super::{
     SearchField, each_term, feature_terms, has_positions, query_dates::QueryDate,
@@ -344,7 +344,7 @@ impl QueryParser {
                 self.query.window = self.query.window.intersection(&window);
                 return true;
             }
-            "role" => match token.text.to_lowercase().as_str() {
+            "role" => match token.text.to_ascii_lowercase().as_str() {
                 "system" => FilterProperty::Role(Role::System),
                 "user" => FilterProperty::Role(Role::User),
                 "assistant" => FilterProperty::Role(Role::Assistant),
@@ -374,7 +374,7 @@ impl QueryParser {
                 if is_cut {
                     return true;
                 }
-                FilterProperty::Speaker { name: token.text.to_lowercase(), words }
+                FilterProperty::Speaker { name: char_fold::lower_text(&token.text), words }
             }
         };
         let filter = QueryFilter { property, is_negated };

@@ -122,7 +122,7 @@ fn check_turn_end(state: &mut AnthropicState, findings: &mut Findings) {
             .into_iter()
             .filter(|id| !state.answered_calls.contains_key(id))
             .collect();
-        let wrong = format_args!("no result of the calls {missing:?}");
+        let wrong = format_args!("no result of the calls `{}`", missing.join("`, `"));
         findings.report_messages_unless(&[state.called_at], missing.is_empty(), wrong);
     }
     state.answered_calls = BTreeMap::new();

@@ -62,7 +62,9 @@ pub(super) fn check(
         open = calls;
         after_model = is_model;
     }
-    findings.report_unless(open.is_empty(), format_args!("calls without a result: {open:?}"));
+    let names: Vec<&str> = open.iter().map(|(_, name)| name.as_str()).collect();
+    let wrong = format_args!("calls without a result: `{}`", names.join("`, `"));
+    findings.report_unless(open.is_empty(), wrong);
     let is_empty = messages.is_empty();
     findings
         .report_unless(!after_model || is_empty, format_args!("the last content is the model's"));

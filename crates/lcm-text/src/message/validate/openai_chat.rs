@@ -48,7 +48,7 @@ pub(super) fn check(raw: &str, messages: &[JsonValue], findings: &mut Findings) 
             findings.report_unless(is_content, format_args!("a result without text"));
             continue;
         }
-        let wrong = format_args!("no result of the calls {open:?}");
+        let wrong = format_args!("no result of the calls `{}`", open.join("`, `"));
         findings.report_messages_unless(&[called_at], open.is_empty(), wrong);
         open.clear();
         called_at = at;
@@ -64,7 +64,7 @@ pub(super) fn check(raw: &str, messages: &[JsonValue], findings: &mut Findings) 
                 .report_unless(false, format_args!("role `{role}` is unknown to the provider")),
         }
     }
-    let wrong = format_args!("no result of the calls {open:?}");
+    let wrong = format_args!("no result of the calls `{}`", open.join("`, `"));
     findings.report_messages_unless(&[called_at], open.is_empty(), wrong);
 }
 

@@ -74,14 +74,14 @@ pub(super) fn check(raw: &str, messages: &[JsonValue], findings: &mut Findings) 
         format_args!("reasoning without the item it led to"),
     );
     let is_open = |kind: &&usize| **kind != ANSWERED;
-    let open: Vec<&String> =
-        state.calls.iter().filter(|(_, kind)| is_open(kind)).map(|(id, _)| id).collect();
+    let open: Vec<&str> =
+        state.calls.iter().filter(|(_, kind)| is_open(kind)).map(|(id, _)| id.as_str()).collect();
     let fault: Vec<usize> =
         open.iter().filter_map(|id| state.call_indexes.get(*id)).copied().collect();
     findings.report_messages_unless(
         &fault,
         open.is_empty(),
-        format_args!("no result of the calls {open:?}"),
+        format_args!("no result of the calls `{}`", open.join("`, `")),
     );
 }
 
@@ -95,9 +95,9 @@ fn check_program(
     let call_id = item.get_text("call_id");
     let caller = item.get_object("caller").map(|caller| caller.get_text("caller_id"));
     let id = if kind == "program_output" { Some(call_id.clone()) } else { caller };
-    let id = id.filter(|id| !id.is_empty());
-    let is_known = id.as_ref().is_none_or(|id| state.programs.contains_key(&**id));
-    findings.report_unless(is_known, format_args!("`{kind}` of no program {id:?}"));
+    let id = id.unwrap_or_default();
+    let is_known = id.is_empty() || state.programs.contains_key(&*id);
+    findings.report_unless(is_known, format_args!("`{kind}` of no program `{id}`"));
     if kind == "program" {
         state.programs.insert(call_id.into_owned(), 0);
     }

@@ -5,6 +5,8 @@
 
 use alloc::string::String;
 
+use lcm_loops::char_fold;
+
 use crate::summary::transcript::{LineKind, parse_inline_header, push_line};
 
 /// Returns the text without sentences that look like instructions, and whether any was removed.
@@ -21,7 +23,7 @@ pub(super) fn remove_directives(text: &str) -> (String, bool) {
         // line, and must not look like a line of the engine.
         let mut lost_start = false;
         for sentence in split_sentences(line) {
-            let lower = sentence.to_lowercase();
+            let lower = char_fold::lower_text(sentence);
             after_directive =
                 is_directive(&lower, sentence) || (after_directive && continues_directive(&lower));
             removed |= after_directive;
