@@ -82,7 +82,7 @@ impl RoutingInput<'_> {
     /// Renders the action, the estimated tokens, the risk and the reasons as JSON.
     pub(super) fn render_json(&self) -> JsonWriter {
         let depth = self.depth.unwrap_or(DEPTH_DEFAULT).clamp(1, DEPTH_MAX);
-        let text = char_fold::lower_text(&self.text);
+        let text = char_fold::lower_text(self.text);
         let mentions = |words: &[&str]| words.iter().any(|word| text.contains(word));
         let is_broad = mentions(&BROAD_WORDS) || spans_years(&text);
         let is_multi_hop = depth >= 3 || self.candidates >= 5 || mentions(&MULTI_HOP_WORDS);

@@ -374,7 +374,7 @@ impl QueryParser {
                 if is_cut {
                     return true;
                 }
-                FilterProperty::Speaker { name: char_fold::lower_text(&token.text), words }
+                FilterProperty::Speaker { name: char_fold::lower_text(token.text), words }
             }
         };
         let filter = QueryFilter { property, is_negated };
