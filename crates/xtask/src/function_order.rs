@@ -12,6 +12,8 @@ use std::{
 use anyhow::Result;
 use wasmparser::{Operator, Parser, Payload, TypeRef};
 
+use crate::function_moves::{Pieces, improve_order};
+
 /// Length in bytes of the pieces by which functions are compared. With lengths of 5, 6 and 8, the
 /// compressed sizes differ by only a thousandth.
 const PIECE: usize = 6;
@@ -34,27 +36,13 @@ pub(crate) const CALLED_FIRST: [usize; 12] = [30, 40, 45, 50, 55, 60, 65, 70, 80
 ///
 /// When the module cannot be parsed.
 pub(crate) fn name_by_order(module: &[u8], called_first: usize) -> Result<Vec<u8>> {
-    let (mut imported, mut bodies) = (0u32, Vec::new());
-    let mut calls: BTreeMap<u32, usize> = BTreeMap::new();
-    for payload in Parser::new(0).parse_all(module) {
-        match payload? {
-            Payload::ImportSection(section) => {
-                for import in section.into_imports() {
-                    let is_function = matches!(import?.ty, TypeRef::Func(_));
-                    imported += u32::from(is_function);
-                }
-            }
-            Payload::CodeSectionEntry(body) => {
-                for operator in body.get_operators_reader()? {
-                    if let Operator::Call { function_index } = operator? {
-                        *calls.entry(function_index).or_default() += 1;
-                    }
-                }
-                bodies.push(body.as_bytes());
-            }
-            _ => {}
-        }
-    }
+    let (imported, order) = order_module(module, called_first)?;
+    Ok(with_names(module, imported, order))
+}
+
+/// Returns the number of imported functions and the order of the others.
+fn order_module(module: &[u8], called_first: usize) -> Result<(u32, Vec<usize>)> {
+    let Functions { imported, bodies, calls } = Functions::parse(module)?;
     let mut called: Vec<(usize, usize)> = (0..bodies.len())
         .map(|function| {
             (calls.get(&(imported + to_index(function))).copied().unwrap_or(0), function)
@@ -62,7 +50,63 @@ pub(crate) fn name_by_order(module: &[u8], called_first: usize) -> Result<Vec<u8
         .collect();
     called.sort_by_key(|(count, function)| (Reverse(*count), *function));
     let called = called.into_iter().map(|(_, function)| function).take(called_first).collect();
-    let mut named: Vec<(u32, usize)> = order_functions(&bodies, called)
+    Ok((imported, order_functions(&bodies, called)))
+}
+
+/// Returns the module with names for a better order than that of [`name_by_order`]: single
+/// functions have moved, but not the first `called_first`. `ordered` is the module in the order of
+/// [`name_by_order`], because the numbers in calls depend on it.
+///
+/// # Errors
+///
+/// When a module cannot be parsed.
+pub(crate) fn name_by_moves(module: &[u8], ordered: &[u8], called_first: usize) -> Result<Vec<u8>> {
+    let (imported, order) = order_module(module, called_first)?;
+    let Functions { bodies, .. } = Functions::parse(ordered)?;
+    let Ordering { pieces: of, sharers, .. } = Ordering::find_pieces(&bodies);
+    let pieces = Pieces { of: &of, sharers: &sharers };
+    let moved = improve_order(&bodies, (0..bodies.len()).collect(), called_first, pieces);
+    let order = moved.into_iter().filter_map(|place| order.get(place).copied()).collect();
+    Ok(with_names(module, imported, order))
+}
+
+/// The functions of a module.
+struct Functions<'a> {
+    imported: u32,
+    bodies: Vec<&'a [u8]>,
+    /// How often each function is called.
+    calls: BTreeMap<u32, usize>,
+}
+
+impl<'a> Functions<'a> {
+    fn parse(module: &'a [u8]) -> Result<Self> {
+        let mut functions = Self { imported: 0, bodies: Vec::new(), calls: BTreeMap::new() };
+        for payload in Parser::new(0).parse_all(module) {
+            match payload? {
+                Payload::ImportSection(section) => {
+                    for import in section.into_imports() {
+                        let is_function = matches!(import?.ty, TypeRef::Func(_));
+                        functions.imported += u32::from(is_function);
+                    }
+                }
+                Payload::CodeSectionEntry(body) => {
+                    for operator in body.get_operators_reader()? {
+                        if let Operator::Call { function_index } = operator? {
+                            *functions.calls.entry(function_index).or_default() += 1;
+                        }
+                    }
+                    functions.bodies.push(body.as_bytes());
+                }
+                _ => {}
+            }
+        }
+        Ok(functions)
+    }
+}
+
+/// Returns the module with the places of its functions as their names.
+fn with_names(module: &[u8], imported: u32, order: Vec<usize>) -> Vec<u8> {
+    let mut named: Vec<(u32, usize)> = order
         .into_iter()
         .enumerate()
         .map(|(place, function)| (imported + to_index(function), place))
@@ -84,7 +128,7 @@ pub(crate) fn name_by_order(module: &[u8], called_first: usize) -> Result<Vec<u8
     named.push(0);
     push_number(&mut named, to_index(section.len()));
     named.extend(section);
-    Ok(named)
+    named
 }
 
 /// Appends a number as LEB128: in groups of seven bits, the lowest first.
@@ -223,7 +267,7 @@ impl<'a> Ordering<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::{name_by_order, order_functions};
+    use super::{name_by_moves, name_by_order, order_functions};
 
     /// Returns bytes that no other kind has.
     fn build_body(kind: u8, length: usize) -> Vec<u8> {
@@ -261,5 +305,8 @@ mod tests {
         expected.extend(b"\x00\x06000001\x01\x06000002\x02\x06000000");
         assert_eq!(section, expected);
         assert!(name_by_order(b"no module", 60).is_err());
+        // Functions without similar ones keep the places of the order.
+        assert_eq!(name_by_moves(&module, &module, 60).unwrap(), named);
+        assert!(name_by_moves(&module, b"no module", 60).is_err());
     }
 }

@@ -7,8 +7,10 @@
 mod build;
 mod commits;
 mod component;
+mod deflate_cost;
 mod deny;
 mod dependencies;
+mod function_moves;
 mod function_order;
 mod gate;
 mod host_table;

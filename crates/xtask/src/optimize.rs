@@ -66,7 +66,13 @@ pub(crate) fn optimized(workspace: &Workspace, module: &[u8], target: &Path) -> 
     let folder = target.join("wasm-opt");
     fs::create_dir_all(&folder).context("making the folder of wasm-opt")?;
     let [_, (_, lock)] = PACKAGE;
-    let code = [include_str!("optimize.rs"), include_str!("function_order.rs")].concat();
+    let code = [
+        include_str!("optimize.rs"),
+        include_str!("function_order.rs"),
+        include_str!("function_moves.rs"),
+        include_str!("deflate_cost.rs"),
+    ]
+    .concat();
     let key = sha256(&[module, lock.as_bytes(), code.as_bytes()].concat());
     let kept = folder.join(format!("{key}.wasm"));
     if let Ok(smaller) = fs::read(&kept) {
@@ -77,21 +83,35 @@ pub(crate) fn optimized(workspace: &Workspace, module: &[u8], target: &Path) -> 
     fs::write(&input, with_plain_names(module)?).context("writing the module for wasm-opt")?;
     run(Command::new(&program).args(ARGUMENTS).arg(&input).arg("-o").arg(&output))?;
     let smaller = fs::read(&output).context("reading what wasm-opt wrote")?;
-    let mut best: Option<(usize, Vec<u8>)> = None;
-    for called_first in function_order::CALLED_FIRST {
-        let named = function_order::name_by_order(&smaller, called_first)?;
+    let order = |named: Vec<u8>| -> Result<(usize, Vec<u8>)> {
         fs::write(&input, named).context("writing the module for wasm-opt")?;
         run(Command::new(&program).args(ORDERING).arg(&input).arg("-o").arg(&output))?;
         let ordered = fs::read(&output).context("reading what wasm-opt wrote")?;
-        let size = count_gzipped(&ordered)?;
-        if best.as_ref().is_none_or(|(least, _)| size < *least) {
-            best = Some((size, ordered));
-        }
-    }
-    let (_, best) = best.context("no order of functions was tried")?;
+        Ok((count_gzipped(&ordered)?, ordered))
+    };
+    let best = find_best_order(&smaller, order)?;
     fs::write(&output, &best).context("writing the ordered module")?;
     fs::rename(&output, &kept).context("keeping the ordered module")?;
     Ok(best)
+}
+
+/// Tries all numbers of most called functions, moves functions of the best order, and returns the
+/// module that is smallest when compressed. `order` gives the functions the order of their names,
+/// and counts the compressed bytes.
+fn find_best_order(
+    module: &[u8],
+    order: impl Fn(Vec<u8>) -> Result<(usize, Vec<u8>)>,
+) -> Result<Vec<u8>> {
+    let mut best: Option<(usize, Vec<u8>, usize)> = None;
+    for called_first in function_order::CALLED_FIRST {
+        let (size, ordered) = order(function_order::name_by_order(module, called_first)?)?;
+        if best.as_ref().is_none_or(|(least, ..)| size < *least) {
+            best = Some((size, ordered, called_first));
+        }
+    }
+    let (least, best, called_first) = best.context("no order of functions was tried")?;
+    let (size, moved) = order(function_order::name_by_moves(module, &best, called_first)?)?;
+    Ok(if size < least { moved } else { best })
 }
 
 /// Installs the pinned program if it is missing, and returns its path.
