@@ -156,7 +156,8 @@ pub(crate) fn gemini(event: &Event, random: &mut Random) -> String {
         Event::Results { list, text: said } => {
             let mut parts: Vec<String> = list.iter().map(|one| response(one, random)).collect();
             parts.extend(said.iter().map(|word| text(word)));
-            content(random.pick(&["user", "user", "user", "function", "tool"]), parts)
+            let role = random.pick(&["user", "user", "user", "function", "tool"]);
+            content(role, parts)
         }
         Event::Served { word, is_answered, .. } => {
             let mut parts = vec![
