@@ -75,7 +75,6 @@ test("what a model answers instead of a summary has the code of its failure", as
     [{ status: 503 }, "unavailable"],
     [{ status: 504 }, "timeout"],
     [{ status: 404 }, "other"],
-    [{ status: 402 }, "rate-limited"],
     [{ status: 429, headers: { "retry-after": "-5" } }, "rate-limited"],
     [{ status: 429, headers: { "retry-after": "0.0005" } }, "rate-limited"],
     [error(400, "this exceeds the maximum context length"), "context-too-long"],
@@ -92,10 +91,13 @@ test("what a model answers instead of a summary has the code of its failure", as
     assert.deepEqual([status, done.failure?.code], [200, code], JSON.stringify(failure));
     await isWhole(chat);
   }
-  const chat = await filled("policy");
-  answer = async () => error(400, "refused by the content policy");
-  const [status, { error: refused }] = await chat.post(`compact?budget=${BUDGET}`);
-  assert.deepEqual([status, refused.code], [502, "completion-failed"]);
+  const refusals = [error(400, "refused by the content policy"), { status: 402 }];
+  for (const [at, refusal] of refusals.entries()) {
+    const chat = await filled(`refusal ${at}`);
+    answer = async () => refusal;
+    const [status, { error: refused }] = await chat.post(`compact?budget=${BUDGET}`);
+    assert.deepEqual([status, refused.code], [502, "completion-failed"]);
+  }
   answer = undefined;
 });
 
