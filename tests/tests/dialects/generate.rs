@@ -217,10 +217,10 @@ pub(crate) fn optional(key: &str, value: Option<&String>) -> String {
 pub(crate) fn write(dialect: Dialect, event: &Event, random: &mut Random) -> Vec<String> {
     match dialect {
         Dialect::Lcm => vec![lcm(event)],
-        Dialect::Anthropic => vec![anthropic(event, random)],
+        Dialect::Anthropic => anthropic(event, random),
         Dialect::OpenaiChat => openai_chat(event, random),
         Dialect::OpenaiResponses => write::openai_responses(event, random),
-        Dialect::Gemini => vec![write::gemini(event, random)],
+        Dialect::Gemini => write::gemini(event, random),
     }
 }
 
@@ -280,17 +280,19 @@ fn lcm(event: &Event) -> String {
     }
 }
 
-fn anthropic(event: &Event, random: &mut Random) -> String {
+fn anthropic(event: &Event, random: &mut Random) -> Vec<String> {
     let message = |role: &str, blocks: Vec<String>| {
         let content = blocks.join(",");
         format!("{{\"role\":\"{role}\",\"content\":[{content}],\"id\":null,\"usage\":{{}}}}")
     };
-    let cached = random.chance(60);
-    let text = |text: &String| {
-        let cache = if cached { ",\"cache_control\":{\"type\":\"ephemeral\"}" } else { "" };
-        format!("{{\"type\":\"text\",\"text\":{}{cache}}}", string(text))
+    let more = match random.between(0, 99) {
+        0..=5 => ",\"cache_control\":{\"type\":\"ephemeral\"}",
+        // An SDK adds these members.
+        6..=30 => ",\"index\":0,\"citations\":null",
+        _ => "",
     };
-    match event {
+    let text = |text: &String| format!("{{\"type\":\"text\",\"text\":{}{more}}}", string(text));
+    vec![match event {
         Event::User(said) if random.chance(500) => {
             format!("{{\"role\":\"user\",\"content\":{}}}", string(said))
         }
@@ -299,7 +301,12 @@ fn anthropic(event: &Event, random: &mut Random) -> String {
         Event::UserOfNothing => message("user", vec![]),
         Event::Assistant { thought, text: said, calls } => {
             let said = said.iter().map(text).collect();
-            message("assistant", assistant_blocks(thought.as_ref(), said, calls, random))
+            let blocks = assistant_blocks(thought.as_ref(), said, calls, random);
+            if random.chance(150) {
+                // A message for each block, as session files have them.
+                return blocks.into_iter().map(|one| message("assistant", vec![one])).collect();
+            }
+            message("assistant", blocks)
         }
         Event::Results { list, text: said } => {
             let mut all: Vec<String> = list.iter().map(|one| result_block(one, random)).collect();
@@ -307,18 +314,7 @@ fn anthropic(event: &Event, random: &mut Random) -> String {
             message("user", all)
         }
         Event::Served { id, word, is_answered } => {
-            let mut list = vec![format!(
-                "{{\"type\":\"server_tool_use\",\"id\":\"{id}\",\"name\":\"web_search\",\
-                 \"input\":{{\"query\":{}}}}}",
-                string(word)
-            )];
-            if *is_answered {
-                list.push(format!(
-                    "{{\"type\":\"web_search_tool_result\",\"tool_use_id\":\"{id}\",\"content\":[]}}"
-                ));
-                list.push(text(word));
-            }
-            message("assistant", list)
+            return served(id, &text(word), *is_answered, random);
         }
         Event::Media(word) => message(
             "user",
@@ -336,7 +332,49 @@ fn anthropic(event: &Event, random: &mut Random) -> String {
         Event::Unknown(word) => {
             message("user", vec![r#"{"type":"novel","x":"\ud800"}"#.into(), text(word)])
         }
-    }
+    }]
+}
+
+/// Returns a call that the provider answers, and its result with a text: in one message, on two
+/// sides of what the user said, or around a tool of the host that the provider's code calls.
+fn served(id: &str, text: &str, is_answered: bool, random: &mut Random) -> Vec<String> {
+    let message =
+        |role: &str, content: &str| format!("{{\"role\":\"{role}\",\"content\":[{content}]}}");
+    let kind = random.between(0, 3);
+    let name = if kind == 0 { "code_execution" } else { "web_search" };
+    let call = format!(
+        "{{\"type\":\"server_tool_use\",\"id\":\"{id}\",\"name\":\"{name}\",\"input\":{{}}}}"
+    );
+    let content = match kind {
+        0 => {
+            "{\"type\":\"code_execution_result\",\"stdout\":\"3\",\"stderr\":\"\",\
+             \"return_code\":0,\"content\":[]}"
+        }
+        _ => "[]",
+    };
+    let result = format!(
+        "{{\"type\":\"{name}_tool_result\",\"tool_use_id\":\"{id}\",\"content\":{content}}},{text}"
+    );
+    let mut out = match kind {
+        0 => {
+            let inner = format!(
+                "{call},{{\"type\":\"tool_use\",\"id\":\"in_{id}\",\"name\":\"read\",\"input\":{{}},\
+                 \"caller\":{{\"type\":\"code_execution_20250825\",\"tool_id\":\"{id}\"}}}}"
+            );
+            let answer = format!(
+                "{{\"type\":\"tool_result\",\"tool_use_id\":\"in_{id}\",\"content\":\"rows\"}}"
+            );
+            vec![message("assistant", &inner), message("user", &answer)]
+        }
+        1 => {
+            let hook = "{\"type\":\"text\",\"text\":\"a hook ran\"}";
+            vec![message("assistant", &call), message("user", hook)]
+        }
+        _ if is_answered => return vec![message("assistant", &format!("{call},{result}"))],
+        _ => vec![message("assistant", &call)],
+    };
+    out.extend(is_answered.then(|| message("assistant", &result)));
+    out
 }
 
 /// Returns the thinking, texts and calls of an assistant; sometimes a text is last.
@@ -354,14 +392,15 @@ fn assistant_blocks(
             string(said)
         )
     }));
-    let call = |call: &Call| {
+    let mut call = |call: &Call| {
         format!(
-            "{{\"type\":\"tool_use\"{},\"name\":\"read\",\"input\":{{\"a\": {}}}}}",
+            "{{\"type\":\"tool_use\"{},\"name\":\"read\",\"input\":{{\"a\": {}}}{}}}",
             optional("id", call.id.as_ref()),
             string(&call.word),
+            random.pick(&["", "", ",\"index\":1,\"partial_json\":\"{}\""]),
         )
     };
-    let called: Vec<String> = calls.iter().map(call).collect();
+    let called: Vec<String> = calls.iter().map(&mut call).collect();
     let (first, second) = if random.chance(100) { (called, said) } else { (said, called) };
     list.extend(first);
     list.extend(second);
@@ -407,16 +446,23 @@ fn openai_chat(event: &Event, random: &mut Random) -> Vec<String> {
                     let kind = if random.chance(950) { "function" } else { "" };
                     format!(
                         "{{\"type\":\"{kind}\"{},\"function\":{{\"name\":\"read\",\
-                         \"arguments\":{}}}}}",
+                         \"arguments\":{}}}{}}}",
                         optional("id", call.id.as_ref()),
                         string(&arguments),
+                        random.pick(&["", "", ",\"index\":0"]),
                     )
                 })
                 .collect();
+            if listed.len() > 1 && random.chance(200) {
+                // A message for each call, as hosts write streamed chunks.
+                let bare = |call| message("assistant", format!(",\"tool_calls\":[{call}]"));
+                let first = message("assistant", members);
+                return [first].into_iter().chain(listed.into_iter().map(bare)).collect();
+            }
             if !listed.is_empty() || random.chance(100) {
                 members += &format!(",\"tool_calls\":[{}]", listed.join(","));
             }
-            members += ",\"refusal\":null,\"timestamp\":5";
+            members += ",\"refusal\":null,\"annotations\":[],\"timestamp\":5";
             message("assistant", members)
         }
         Event::Results { list, text } => {

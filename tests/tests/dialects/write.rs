@@ -7,6 +7,10 @@ use crate::generate::{Event, Outcome, optional, string};
 const PDF: &str =
     r#"{"type":"input_file","filename":"a.pdf","file_data":"data:application/pdf;base64,JVBE"}"#;
 
+/// Members of a function call; an SDK writes those of the second kind, too.
+const CALL_MEMBERS: [&str; 2] =
+    [",\"status\":\"completed\"", ",\"status\":null,\"namespace\":null,\"parsed_arguments\":{}"];
+
 /// Returns whether the calls with an id are calls of a custom tool. Call and result share nothing
 /// but the id.
 fn is_custom(id: Option<&String>) -> bool {
@@ -39,7 +43,7 @@ pub(crate) fn openai_responses(event: &Event, random: &mut Random) -> Vec<String
                 let arguments = string(&format!("{{\"a\": {}}}", string(&call.word)));
                 let (kind, key, status) = match is_custom(call.id.as_ref()) {
                     true => ("custom_tool_call", "input", ""),
-                    false => ("function_call", "arguments", ",\"status\":\"completed\""),
+                    false => ("function_call", "arguments", *random.pick(&CALL_MEMBERS)),
                 };
                 out.push(format!(
                     "{{\"type\":\"{kind}\",\"id\":\"{}\"{},\"name\":\"read\",\"{key}\":{arguments}\
@@ -58,12 +62,23 @@ pub(crate) fn openai_responses(event: &Event, random: &mut Random) -> Vec<String
             out.extend(text.iter().map(|word| said("user", word)));
             out
         }
+        Event::Served { id, word, is_answered } if random.chance(300) => {
+            let mut out = program(id);
+            out.extend(is_answered.then(|| {
+                format!(
+                    "{{\"type\":\"program_output\",\"id\":\"out_{id}\",\"call_id\":\"{id}\",\
+                     \"result\":{},\"status\":\"completed\"}}",
+                    string(word)
+                )
+            }));
+            out
+        }
         Event::Served { word, is_answered, .. } => {
             let mut out = vec![
                 reasoning("look it up", random),
                 format!(
                     "{{\"type\":\"web_search_call\",\"id\":\"{}\",\"status\":\"completed\",\
-                     \"action\":{{\"type\":\"search\",\"query\":\"q\"}}}}",
+                     \"action\":{{\"type\":\"search\",\"query\":\"q\",\"sources\":null}}}}",
                     name("ws", random)
                 ),
             ];
@@ -85,6 +100,21 @@ pub(crate) fn openai_responses(event: &Event, random: &mut Random) -> Vec<String
             vec![r#"{"type":"of_tomorrow","x":"\ud800"}"#.into(), said("user", word)]
         }
     }
+}
+
+/// Returns a program of the provider, a function call that it made, and the result of the call.
+fn program(id: &str) -> Vec<String> {
+    vec![
+        format!(
+            "{{\"type\":\"program\",\"id\":\"pr_{id}\",\"call_id\":\"{id}\",\"code\":\"rows()\",\
+             \"fingerprint\":\"f\"}}"
+        ),
+        format!(
+            "{{\"type\":\"function_call\",\"call_id\":\"in_{id}\",\"name\":\"rows\",\
+             \"arguments\":\"{{}}\",\"caller\":{{\"type\":\"program\",\"caller_id\":\"{id}\"}}}}"
+        ),
+        format!("{{\"type\":\"function_call_output\",\"call_id\":\"in_{id}\",\"output\":\"3\"}}"),
+    ]
 }
 
 fn reasoning(word: &str, random: &mut Random) -> String {
@@ -122,12 +152,13 @@ fn output(one: &Outcome, random: &mut Random) -> String {
     format!("{{\"type\":\"{kind}_output\"{id},\"output\":{output}}}")
 }
 
-pub(crate) fn gemini(event: &Event, random: &mut Random) -> String {
+pub(crate) fn gemini(event: &Event, random: &mut Random) -> Vec<String> {
     let content = |role: &str, parts: Vec<String>| {
         format!("{{\"role\":\"{role}\",\"parts\":[{}]}}", parts.join(","))
     };
-    let text = |text: &str| format!("{{\"text\":{}}}", string(text));
-    match event {
+    let more = *random.pick(&["", "", ",\"thought\":null,\"index\":0"]);
+    let text = |text: &str| format!("{{\"text\":{}{more}}}", string(text));
+    vec![match event {
         Event::User(word) if random.chance(100) => format!("{{\"parts\":[{}]}}", text(word)),
         Event::User(word) => content("user", vec![text(word)]),
         Event::System(word) => content("system", vec![text(word)]),
@@ -151,6 +182,10 @@ pub(crate) fn gemini(event: &Event, random: &mut Random) -> String {
                     optional("id", call.id.as_ref()),
                 )
             }));
+            if random.chance(150) {
+                // A content for each part, as hosts write streamed chunks.
+                return parts.into_iter().map(|part| content("model", vec![part])).collect();
+            }
             content("model", parts)
         }
         Event::Results { list, text: said } => {
@@ -180,7 +215,7 @@ pub(crate) fn gemini(event: &Event, random: &mut Random) -> String {
             "user",
             vec![r#"{"ofTomorrow":{"x":"\ud800"}}"#.into(), "{}".into(), text(word)],
         ),
-    }
+    }]
 }
 
 fn response(one: &Outcome, random: &mut Random) -> String {
