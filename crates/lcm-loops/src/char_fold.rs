@@ -40,8 +40,9 @@ pub fn to_half_width(c: char) -> char {
     }
 }
 
-/// Returns a text in lower case, character by character: a sigma at the end of a word becomes that
-/// within a word, so that the standard library's tables for the ends of words are not needed.
+/// Returns a text in lower case. Each character is lowered alone, so that a capital sigma at the
+/// end of a word becomes a small sigma within a word. The standard library looks for the ends of
+/// words, with tables of 2 KB.
 pub fn lower_text(text: &str) -> String {
     text.chars().flat_map(char::to_lowercase).collect()
 }

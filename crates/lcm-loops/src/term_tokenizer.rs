@@ -216,8 +216,8 @@ impl<'e> TermTokenizer<'e> {
         }
     }
 
-    /// Emits the beginning of an ASCII run behind a single `-` as an identifier with the `-`. It
-    /// ends at `/`, `.` and `:`, so that `-C/path` has the flag `-C`.
+    /// Emits a flag as an identifier: a single `-` and the ASCII run behind it, up to the first
+    /// `/`, `.` or `:`, so that `-C/path` has the flag `-C`.
     fn emit_flag(&mut self, bytes: &[u8], from: usize, to: usize) {
         if from == 1 || byte_class(bytes, from - 2) == SEPARATOR {
             let end = (from..to).find(|at| matches!(bytes.get(*at), Some(b'/' | b'.' | b':')));
@@ -450,7 +450,8 @@ fn is_word_char(c: char) -> bool {
 }
 
 /// Returns whether a character is a symbol that people search for: a sign of money, an arrow, a
-/// sign of mathematics or technology, or an emoji. Box drawing is none: programs draw with it.
+/// sign of mathematics or technology, or an emoji. Characters that draw boxes are no symbols,
+/// because programs draw tables with them.
 const fn is_symbol(c: char) -> bool {
     matches!(c, '\u{20a0}'..='\u{20cf}' | '\u{2190}'..='\u{24ff}' | '\u{25a0}'..='\u{2bff}'
         | '\u{1f000}'..='\u{1faff}')

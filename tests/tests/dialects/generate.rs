@@ -423,6 +423,21 @@ fn result_block(one: &Outcome, random: &mut Random) -> String {
     )
 }
 
+/// Returns the calls of a message of `openai-chat`, some with a member of a streamed chunk.
+fn chat_calls(calls: &[Call], random: &mut Random) -> Vec<String> {
+    let call = |call: &Call| {
+        let arguments = format!("{{\"a\": {}}}", string(&call.word));
+        let kind = if random.chance(950) { "function" } else { "" };
+        format!(
+            "{{\"type\":\"{kind}\"{},\"function\":{{\"name\":\"read\",\"arguments\":{}}}{}}}",
+            optional("id", call.id.as_ref()),
+            string(&arguments),
+            random.pick(&["", "", ",\"index\":0"]),
+        )
+    };
+    calls.iter().map(call).collect()
+}
+
 fn openai_chat(event: &Event, random: &mut Random) -> Vec<String> {
     let message = |role: &str, members: String| format!("{{\"role\":\"{role}\"{members}}}");
     let content = |text: &String| format!(",\"content\":{}", string(text));
@@ -439,20 +454,7 @@ fn openai_chat(event: &Event, random: &mut Random) -> Vec<String> {
         Event::Assistant { thought, text, calls } => {
             let mut members = optional("reasoning_content", thought.as_ref());
             members += &text.as_ref().map_or(",\"content\":null".into(), content);
-            let listed: Vec<String> = calls
-                .iter()
-                .map(|call| {
-                    let arguments = format!("{{\"a\": {}}}", string(&call.word));
-                    let kind = if random.chance(950) { "function" } else { "" };
-                    format!(
-                        "{{\"type\":\"{kind}\"{},\"function\":{{\"name\":\"read\",\
-                         \"arguments\":{}}}{}}}",
-                        optional("id", call.id.as_ref()),
-                        string(&arguments),
-                        random.pick(&["", "", ",\"index\":0"]),
-                    )
-                })
-                .collect();
+            let listed = chat_calls(calls, random);
             if listed.len() > 1 && random.chance(200) {
                 // A message for each call, as hosts write streamed chunks.
                 let bare = |call| message("assistant", format!(",\"tool_calls\":[{call}]"));

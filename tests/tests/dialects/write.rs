@@ -63,28 +63,9 @@ pub(crate) fn openai_responses(event: &Event, random: &mut Random) -> Vec<String
             out
         }
         Event::Served { id, word, is_answered } if random.chance(300) => {
-            let mut out = program(id);
-            out.extend(is_answered.then(|| {
-                format!(
-                    "{{\"type\":\"program_output\",\"id\":\"out_{id}\",\"call_id\":\"{id}\",\
-                     \"result\":{},\"status\":\"completed\"}}",
-                    string(word)
-                )
-            }));
-            out
+            program(id, word, *is_answered)
         }
-        Event::Served { word, is_answered, .. } => {
-            let mut out = vec![
-                reasoning("look it up", random),
-                format!(
-                    "{{\"type\":\"web_search_call\",\"id\":\"{}\",\"status\":\"completed\",\
-                     \"action\":{{\"type\":\"search\",\"query\":\"q\",\"sources\":null}}}}",
-                    name("ws", random)
-                ),
-            ];
-            out.extend(is_answered.then(|| output_message(word, random)));
-            out
-        }
+        Event::Served { word, is_answered, .. } => searched(word, *is_answered, random),
         Event::Media(word) => vec![listed(
             [
                 text(word),
@@ -102,9 +83,24 @@ pub(crate) fn openai_responses(event: &Event, random: &mut Random) -> Vec<String
     }
 }
 
-/// Returns a program of the provider, a function call that it made, and the result of the call.
-fn program(id: &str) -> Vec<String> {
-    vec![
+/// Returns a web search with its reasoning, and a text if it is answered.
+fn searched(word: &str, is_answered: bool, random: &mut Random) -> Vec<String> {
+    let mut out = vec![
+        reasoning("look it up", random),
+        format!(
+            "{{\"type\":\"web_search_call\",\"id\":\"{}\",\"status\":\"completed\",\
+             \"action\":{{\"type\":\"search\",\"query\":\"q\",\"sources\":null}}}}",
+            name("ws", random)
+        ),
+    ];
+    out.extend(is_answered.then(|| output_message(word, random)));
+    out
+}
+
+/// Returns a program of the provider, a function call that it made, the result of the call, and the
+/// output of the program if it is answered.
+fn program(id: &str, word: &str, is_answered: bool) -> Vec<String> {
+    let mut out = vec![
         format!(
             "{{\"type\":\"program\",\"id\":\"pr_{id}\",\"call_id\":\"{id}\",\"code\":\"rows()\",\
              \"fingerprint\":\"f\"}}"
@@ -114,7 +110,15 @@ fn program(id: &str) -> Vec<String> {
              \"arguments\":\"{{}}\",\"caller\":{{\"type\":\"program\",\"caller_id\":\"{id}\"}}}}"
         ),
         format!("{{\"type\":\"function_call_output\",\"call_id\":\"in_{id}\",\"output\":\"3\"}}"),
-    ]
+    ];
+    out.extend(is_answered.then(|| {
+        format!(
+            "{{\"type\":\"program_output\",\"id\":\"out_{id}\",\"call_id\":\"{id}\",\
+             \"result\":{},\"status\":\"completed\"}}",
+            string(word)
+        )
+    }));
+    out
 }
 
 fn reasoning(word: &str, random: &mut Random) -> String {

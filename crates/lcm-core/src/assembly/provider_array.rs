@@ -131,7 +131,7 @@ impl ProviderArray {
             // Only the newest cache marks are kept: whether a mark stays depends on later messages.
             && self.first_cache_mark >= self.end_offset(cut)
             && self.has_whole_pairs(cut)
-            && !self.splits_run(cut)
+            && !self.splits_message(cut)
             && !(dialect == Dialect::OpenaiResponses && self.has_lost_reasoning(cut))
             && !self.has_shared_ids(cut, &output.ids)
             && !(matches!(dialect, Dialect::Anthropic | Dialect::Gemini) && merges())
@@ -188,9 +188,9 @@ impl ProviderArray {
         self.notes.has_note(RenderNote::ReasoningLeftOut, &|at| at < cut.entry && is_own(at))
     }
 
-    /// Returns whether the entries on both sides of a cut are messages of the model. Calls without
-    /// ids and thinking then depend on the other side.
-    fn splits_run(&self, cut: ArrayCut) -> bool {
+    /// Returns whether the entries on both sides of a cut are messages of the model. These are one
+    /// message: calls without ids and thinking depend on the other side.
+    fn splits_message(&self, cut: ArrayCut) -> bool {
         let is_model = |at: Option<usize>| {
             let origin = at.and_then(|at| self.entries.get(at)).map(|entry| entry.origin);
             matches!(origin, Some(EntryOrigin::Message { role: Role::Assistant, .. }))

@@ -12,8 +12,9 @@ use lcm_text::{
 
 use super::{source_text::GatheredSources, task::SummaryTask};
 
-/// Output tokens that each attempt after the first gets for reasoning, unless the verifier rejected
-/// the last answer, whose length was right.
+/// Output tokens that each attempt after the first gets more than the one before, for models that
+/// reason before they answer. An attempt that follows findings of the verifier gets none of them:
+/// the length of the last answer was right.
 const ROOM_TOKENS: u32 = 4_096;
 
 /// Builds the request of a task. `previous`: text before the sources; `findings`: the verifier's

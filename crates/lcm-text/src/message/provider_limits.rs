@@ -7,8 +7,8 @@
 use alloc::{borrow::Cow, format, string::String};
 
 use crate::{
-    base::json::{self, ByteSpan, JsonKind, JsonValue},
-    message::blocks::JsonObject,
+    base::json::{self, ByteSpan, JsonKind, JsonMember, JsonValue},
+    message::{blocks::JsonObject, provider_members::is_part_member},
     types::api::Dialect,
 };
 
@@ -25,7 +25,7 @@ const LONG_NAME_CHARACTERS_MAX: usize = 128;
 /// Name for a tool without a name.
 const UNNAMED_TOOL: &str = "tool";
 /// Member of an Anthropic block at which a cached prefix of the prompt ends.
-const CACHE_CONTROL: &str = "cache_control";
+pub(super) const CACHE_CONTROL: &str = "cache_control";
 /// Most blocks with `cache_control` in one request to Anthropic.
 pub const CACHE_CONTROLS_MAX: usize = 4;
 
@@ -229,22 +229,10 @@ pub fn count_part_kinds(part: &JsonObject<'_>) -> usize {
     PART_KINDS.iter().filter(is_present).count()
 }
 
-/// Members of a Gemini part that describe its data.
-const PART_METADATA: [&str; 9] = [
-    "thought",
-    "thoughtSignature",
-    "thought_signature",
-    "videoMetadata",
-    "video_metadata",
-    "mediaResolution",
-    "media_resolution",
-    "partMetadata",
-    "part_metadata",
-];
-
-/// Returns whether a part of a Gemini content has no members except metadata.
+/// Returns whether a part of a Gemini content has no members except those that describe its data.
 pub fn has_only_metadata(raw: &str, part: &JsonObject<'_>) -> bool {
-    part.members.iter().all(|member| PART_METADATA.contains(&&*json::text(raw, member.key)))
+    let is_known = |member: &JsonMember| is_part_member(&json::text(raw, member.key));
+    count_part_kinds(part) == 0 && part.members.iter().all(is_known)
 }
 
 /// Counts the `cache_control` members of a block and of the blocks directly in its `content`; 0 if
@@ -261,46 +249,4 @@ pub fn count_cache_controls(block: &str) -> usize {
             .is_some_and(|inner| inner.get_value(CACHE_CONTROL).is_some())
     });
     usize::from(object.get_value(CACHE_CONTROL).is_some()) + inner.count()
-}
-
-/// Returns a block without `cache_control`, also in the blocks directly in its `content`.
-pub fn strip_cache_controls(block: &str) -> String {
-    let mut out = String::with_capacity(block.len());
-    push_stripped_object(&mut out, block, ByteSpan::from_range(0, block.len()), true);
-    out
-}
-
-/// Appends an object without `cache_control`; if `is_outer`, also removes `cache_control` from the
-/// objects directly in its `content`.
-fn push_stripped_object(out: &mut String, raw: &str, object: ByteSpan, is_outer: bool) {
-    let mut separator = '{';
-    for member in json::list_members(raw, object) {
-        let key = json::text(raw, member.key);
-        if key == CACHE_CONTROL {
-            continue;
-        }
-        out.push(core::mem::replace(&mut separator, ','));
-        out.push_str(json::slice_span(raw, member.key));
-        out.push(':');
-        if is_outer && key == "content" && member.kind == JsonKind::Array {
-            let mut inner_separator = '[';
-            for value in json::list_elements(raw, member.value) {
-                out.push(core::mem::replace(&mut inner_separator, ','));
-                match value.kind {
-                    JsonKind::Object => push_stripped_object(out, raw, value.span, false),
-                    _ => out.push_str(json::slice_span(raw, value.span)),
-                }
-            }
-            if inner_separator == '[' {
-                out.push('[');
-            }
-            out.push(']');
-        } else {
-            out.push_str(json::slice_span(raw, member.value));
-        }
-    }
-    if separator == '{' {
-        out.push('{');
-    }
-    out.push('}');
 }

@@ -96,6 +96,9 @@ const ALL: &str = "*";
 
 /// The rule of an object whose members all go out.
 const KEEP_ALL: MemberRule = MemberRule { allowed: None, denied: "", nullable: ALL, nested: "" };
+/// The rules of a block, and of blocks in its `content`, that lose their cache marks.
+const UNMARK_BLOCK: MemberRule = MemberRule { nested: "content", ..UNMARK_INNER };
+const UNMARK_INNER: MemberRule = MemberRule { denied: provider_limits::CACHE_CONTROL, ..KEEP_ALL };
 
 /// What holds for the members of one object.
 struct MemberRule {
@@ -111,11 +114,35 @@ struct MemberRule {
 /// Returns an object without the members that do not go out, and the first of these; `None`: all
 /// members go out, or `json` is no object.
 pub fn strip_members(dialect: Dialect, json: &str) -> Option<(String, String)> {
+    write_by_rules(json, &|key, object| find_rule(dialect, key, object))
+}
+
+/// Returns a block of Anthropic without `cache_control`, also in the blocks directly in its
+/// `content`.
+pub fn strip_cache_controls(block: &str) -> String {
+    let find_rule = |key: &str, _: &JsonObject<'_>| match key {
+        "" => Some(UNMARK_BLOCK),
+        _ => Some(UNMARK_INNER),
+    };
+    write_by_rules(block, &find_rule).map_or_else(|| block.into(), |(stripped, _)| stripped)
+}
+
+/// Returns an object without the members that the rules leave out, and the first of these; `None`:
+/// there is none, or `json` is no object.
+fn write_by_rules(json: &str, find_rule: FindRule<'_>) -> Option<(String, String)> {
     let object = JsonObject::new(json, json::parse_object(json).ok()?);
-    let mut writer = MemberWriter { dialect, raw: json, out: String::new(), stripped: None };
+    let mut writer = MemberWriter { find_rule, raw: json, out: String::new(), stripped: None };
     writer.push_object("", &object);
     let MemberWriter { out, stripped, .. } = writer;
     stripped.map(|key| (out, key))
+}
+
+/// Returns the rule of an object by the member in which it stands; empty: the outermost object.
+type FindRule<'f> = &'f dyn Fn(&str, &JsonObject<'_>) -> Option<MemberRule>;
+
+/// Returns whether a Gemini part of a known kind may have a member.
+pub(super) fn is_part_member(key: &str) -> bool {
+    has_name(GEMINI_PART, key)
 }
 
 /// Returns the members of an object with their keys, in order; of members with equal keys only the
@@ -130,7 +157,7 @@ pub fn dedup_members<'r>(raw: &'r str, object: &JsonObject<'r>) -> Vec<(Cow<'r, 
 
 /// Returns whether a list of names, separated by blanks, has a name.
 fn has_name(names: &str, name: &str) -> bool {
-    names == ALL || names.split(' ').any(|known| known == name)
+    names == ALL || (!name.is_empty() && names.split(' ').any(|known| known == name))
 }
 
 /// Returns the members of a type.
@@ -194,7 +221,7 @@ fn find_rule(dialect: Dialect, key: &str, object: &JsonObject<'_>) -> Option<Mem
 
 /// A writer of objects without the members that do not go out.
 struct MemberWriter<'r> {
-    dialect: Dialect,
+    find_rule: FindRule<'r>,
     raw: &'r str,
     out: String,
     /// The first member that was left out.
@@ -203,7 +230,7 @@ struct MemberWriter<'r> {
 
 impl<'r> MemberWriter<'r> {
     fn push_object(&mut self, key: &str, object: &JsonObject<'r>) {
-        let rule = find_rule(self.dialect, key, object).unwrap_or(KEEP_ALL);
+        let rule = (self.find_rule)(key, object).unwrap_or(KEEP_ALL);
         let mut separator = '{';
         for (key, member) in dedup_members(self.raw, object) {
             let is_null = member.kind == JsonKind::Null && !has_name(rule.nullable, &key);

@@ -21,7 +21,7 @@ use super::{
 };
 use lcm_text::{
     base::json::{self, ByteSpan, JsonKind, JsonValue},
-    message::{JsonObject, Role, provider_limits},
+    message::{JsonObject, Role, provider_limits, provider_members},
     types::api::Dialect,
 };
 
@@ -116,12 +116,12 @@ fn limit_cache_controls(out: &mut [RoleMessage]) {
     for fragment in fragments.filter(|fragment| fragment.json.contains("cache_control")) {
         let marks = provider_limits::count_cache_controls(&fragment.json);
         if is_thinking(&fragment.json) {
-            fragment.replacement = Some(provider_limits::strip_cache_controls(&fragment.json));
+            fragment.replacement = Some(provider_members::strip_cache_controls(&fragment.json));
         } else if marks <= left {
             left -= marks;
         } else {
             left = 0;
-            fragment.replacement = Some(provider_limits::strip_cache_controls(&fragment.json));
+            fragment.replacement = Some(provider_members::strip_cache_controls(&fragment.json));
         }
     }
 }
@@ -157,7 +157,7 @@ pub(in crate::assembly) fn push_with_cache_control(
         if at > 0 {
             out.push(',');
         }
-        let block = provider_limits::strip_cache_controls(block);
+        let block = provider_members::strip_cache_controls(block);
         match block.strip_suffix('}').filter(|_| last == Some(at)) {
             Some(open) => {
                 out.push_str(open);
@@ -231,15 +231,16 @@ impl ServerToolPairs {
     /// Returns the order in which turns are written: what the user said between a server tool call
     /// and its result follows the result, because the provider requires both in one message.
     fn order_turns(&self, turns: &[Turn<'_>]) -> Vec<usize> {
-        let (mut out, mut held, mut until) = (Vec::new(), Vec::new(), 0);
-        for (at, turn) in turns.iter().enumerate() {
-            for ServerToolPair { call, result } in &self.pairs {
-                if let (Some(call), Some(result)) = (call, result)
-                    && call.0 == at
-                {
-                    until = until.max(result.0);
-                }
+        // For each turn, the last turn with a result of its server tool calls.
+        let mut ends = vec![0; turns.len()];
+        for ServerToolPair { call, result } in &self.pairs {
+            if let Some(end) = call.and_then(|call| ends.get_mut(call.0)) {
+                *end = result.map_or(0, |result| result.0).max(*end);
             }
+        }
+        let (mut out, mut held, mut until) = (Vec::new(), Vec::new(), 0);
+        for ((at, turn), end) in turns.iter().enumerate().zip(ends) {
+            until = until.max(end);
             let is_held = at < until && turn.role != Role::Assistant && !turn.blocks.is_empty();
             (if is_held { &mut held } else { &mut out }).push(at);
             if at >= until {

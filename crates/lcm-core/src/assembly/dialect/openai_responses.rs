@@ -61,16 +61,16 @@ pub(super) fn write(turns: &[Turn<'_>], notes: &mut RenderNotes) -> ArrayWriter 
 }
 
 /// Returns the call ids of the programs that are written: those with an output, and those whose
-/// calls are in the context, because the program may wait for their results.
-fn find_programs(turns: &[Turn<'_>]) -> Vec<String> {
+/// calls are in the context, because the program may wait for their results. The values are unused.
+fn find_programs(turns: &[Turn<'_>]) -> BTreeMap<String, usize> {
     let items = || turns.iter().filter_map(|turn| turn.native);
     let of_kind = |kind: &'static str| {
         let items = items().filter(move |raw| message::item_kind(raw) == kind);
         items.map(|raw| parse_item(raw).get_text("call_id").into_owned())
     };
-    let needed: Vec<String> =
-        of_kind("program_output").chain(items().filter_map(caller_id)).collect();
-    of_kind("program").filter(|id| needed.contains(id)).collect()
+    let needed = of_kind("program_output").chain(items().filter_map(caller_id));
+    let needed: BTreeMap<String, usize> = needed.map(|id| (id, 0)).collect();
+    of_kind("program").filter(|id| needed.contains_key(id)).map(|id| (id, 0)).collect()
 }
 
 /// Returns whether a turn is a response to a request for approval.
@@ -185,8 +185,8 @@ struct ItemConverter<'n> {
     call_kinds: BTreeMap<String, usize>,
     /// For each turn, whether an item of the model follows, reasoning skipped.
     followed_turns: Vec<bool>,
-    /// Call ids of the programs that are written.
-    programs: Vec<String>,
+    /// Call ids of the programs that are written; the values are unused.
+    programs: BTreeMap<String, usize>,
     seen: SeenItems,
     /// Items of the current turn.
     items: Vec<String>,
@@ -325,7 +325,7 @@ impl ItemConverter<'_> {
 
     /// Returns whether the program with the call id of an item is written.
     fn has_program(&self, item: &JsonObject<'_>) -> bool {
-        self.programs.iter().any(|id| *id == item.get_text("call_id"))
+        self.programs.contains_key(&*item.get_text("call_id"))
     }
 
     /// Writes an item without a caller that is not written. The id is also left out if `drops_id`,
@@ -333,7 +333,7 @@ impl ItemConverter<'_> {
     fn write_item(&self, raw: &str, item: &JsonObject<'_>, drops_id: bool) -> String {
         let keeps_id = !drops_id
             && provider_limits::is_valid_item_id(message::item_kind(raw), &item.get_text("id"));
-        let has_caller = caller_id(raw).is_none_or(|id| self.programs.contains(&id));
+        let has_caller = caller_id(raw).is_none_or(|id| self.programs.contains_key(&id));
         let mut changes = Vec::new();
         changes.extend((!keeps_id).then_some(("id", None)));
         changes.extend((!has_caller).then_some(("caller", None)));

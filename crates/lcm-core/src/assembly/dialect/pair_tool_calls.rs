@@ -2,9 +2,9 @@
 //!
 //! In: turns with calls and results anywhere. Out: turns whose calls have ids that the dialect
 //! accepts, with the results in [`Turn::answers`] and none among the blocks. A result is searched
-//! first behind its call, then before. Where ids are missing or equal, calls and results of one run
-//! of the model are paired by their order. A call without a result gets a placeholder, and a result
-//! without a call becomes text.
+//! first behind its call, then before. Neighbouring turns of the model are one message: where ids
+//! are missing or equal, its calls are paired with results by order. A call without a result gets a
+//! placeholder, and a result without a call becomes text.
 
 use alloc::{borrow::Cow, collections::BTreeMap, format, string::String, vec::Vec};
 
@@ -35,8 +35,8 @@ struct ToolEvent {
     block: usize,
     /// Place of the event in the list of all events.
     place: usize,
-    /// Number of the run of the turn, as in [`number_runs`].
-    run: usize,
+    /// Number of the message of the turn, as in [`number_messages`].
+    message: usize,
     /// Id of the call; `None`: absent, and not assigned.
     id: Option<String>,
     name: String,
@@ -63,8 +63,8 @@ pub(super) fn pair_calls(
     turns: &mut Vec<Turn<'_>>,
     notes: &mut RenderNotes,
 ) -> Vec<(usize, usize)> {
-    let runs = number_runs(turns);
-    let mut events = collect_events(turns, &runs);
+    let messages = number_messages(turns);
+    let mut events = collect_events(turns, &messages);
     assign_ids(turns, &mut events);
     let mut ids: BTreeMap<String, usize> = BTreeMap::new();
     // For each id, its events in order, and whether any is a call.
@@ -123,15 +123,15 @@ pub(super) fn pair_calls(
     pairs
 }
 
-/// Returns for each turn the number of its run: turns of the model without a turn of others between
-/// them are one run.
-fn number_runs(turns: &[Turn<'_>]) -> Vec<usize> {
-    let (mut run, mut is_open) = (0, false);
+/// Returns for each turn the number of its message: turns of the model without a turn of others
+/// between them are one message.
+fn number_messages(turns: &[Turn<'_>]) -> Vec<usize> {
+    let (mut count, mut is_open) = (0, false);
     let number = |turn: &Turn<'_>| {
         let is_model = turn.role == Role::Assistant;
-        run += usize::from(!(is_model && is_open));
+        count += usize::from(!(is_model && is_open));
         is_open = is_model;
-        run
+        count
     };
     turns.iter().map(number).collect()
 }
@@ -192,17 +192,17 @@ fn move_answers_behind(dialect: Dialect, turns: &mut [Turn<'_>]) {
     }
 }
 
-/// Collects the calls and results of all turns, in order; `runs` has the run of each turn.
-fn collect_events(turns: &[Turn<'_>], runs: &[usize]) -> Vec<ToolEvent> {
+/// Collects the calls and results of all turns, in order; `messages` has the message of each turn.
+fn collect_events(turns: &[Turn<'_>], messages: &[usize]) -> Vec<ToolEvent> {
     let mut out = Vec::new();
-    for ((turn, Turn { role, blocks, .. }), run) in turns.iter().enumerate().zip(runs) {
+    for ((turn, Turn { role, blocks, .. }), message) in turns.iter().enumerate().zip(messages) {
         for (block, TurnBlock { body, .. }) in blocks.iter().enumerate() {
             let place = out.len();
             let event = |id: &Option<Cow<'_, str>>, name: &str, is_call, is_real| ToolEvent {
                 turn,
                 block,
                 place,
-                run: *run,
+                message: *message,
                 id: id.as_deref().map(String::from),
                 name: String::from(name),
                 is_call,
@@ -225,23 +225,23 @@ fn collect_events(turns: &[Turn<'_>], runs: &[usize]) -> Vec<ToolEvent> {
 
 /// Assigns ids to calls without an id, and to results without an id the id of their call.
 ///
-/// The call of such a result is in the newest run with calls before the result: the first call
+/// The call of such a result is in the newest message with calls before the result: the first call
 /// there that no other result answers. If the result has a name, the call must have the same name.
 fn assign_ids(turns: &[Turn<'_>], events: &mut [ToolEvent]) {
     let mut answered: BTreeMap<String, usize> = BTreeMap::new();
     for id in events.iter().filter(|event| !event.is_call).filter_map(|event| event.id.as_ref()) {
         answered.insert(id.clone(), 0);
     }
-    // Id and name of the unanswered calls of the last run with calls.
+    // Id and name of the unanswered calls of the last message with calls.
     let mut open: Vec<(String, String)> = Vec::new();
-    let mut open_run = usize::MAX;
+    let mut open_message = usize::MAX;
     for event in events.iter_mut() {
         if event.is_call {
             let seq = turns.get(event.turn).map_or(0, |turn| turn.seq);
             let number = event.block;
             let id = event.id.get_or_insert_with(|| format!("call_{seq}_{number}"));
-            if open_run != event.run {
-                open_run = event.run;
+            if open_message != event.message {
+                open_message = event.message;
                 open.clear();
             }
             open.push((id.clone(), event.name.clone()));
@@ -271,9 +271,8 @@ pub(super) fn number_id(ids: &mut BTreeMap<String, usize>, id: &str) -> usize {
 /// Selects the calls to keep among the events of one id, each with the event that answers it
 /// (`None`: no result).
 ///
-/// - Calls of one message are answered in their order, also if they have one id. A short id may
-///   also stand in several messages of one run: if the run has as many results, these come in the
-///   order of the calls.
+/// - Calls of one turn are answered in their order, also if they have one id. Calls with one short
+///   id in several turns of a message are, too, if as many results follow the message.
 /// - Otherwise an id that looks unique is unique: a second call repeats the first and is removed.
 /// - A short id may return in later turns. There a second call with other arguments is another
 ///   call. A result then belongs to the nearest call before the result, because the first call may
@@ -285,7 +284,9 @@ fn select_calls(
     turns: &[Turn<'_>],
 ) -> Vec<(usize, Option<usize>)> {
     let group: Vec<&ToolEvent> = group.iter().filter_map(|at| events.get(*at)).collect();
-    let is_reusable = !is_unique_call_id(first_id(&group));
+    let id = group.first().and_then(|event| event.id.as_deref()).unwrap_or_default();
+    let is_reusable = !is_unique_call_id(id);
+    let answered_messages = find_answered_messages(&group);
     let mut kept = Vec::new();
     // The calls that wait for results or have just got them, and a result before all calls.
     let (mut open, mut early): (Vec<OpenCall<'_>>, Option<&ToolEvent>) = (Vec::new(), None);
@@ -304,7 +305,9 @@ fn select_calls(
                 improve_answer(answer, event);
             }
         } else if last.0.turn == event.turn
-            || (is_reusable && last.0.run == event.run && is_answered_in_order(&group, event.run))
+            || (is_reusable
+                && last.0.message == event.message
+                && answered_messages.binary_search(&event.message).is_ok())
         {
             open.push((event, None));
         } else {
@@ -312,8 +315,7 @@ fn select_calls(
             let follows = next.any(|event| event.is_real);
             let is_answered =
                 open.iter().all(|(_, answer)| answer.is_some_and(|answer| answer.is_real));
-            let is_repeated = open.iter().any(|(call, _)| is_same_call(turns, call, event));
-            if is_reusable && ((is_answered && follows) || !is_repeated) {
+            if is_reusable && ((is_answered && follows) || !is_same_call(turns, last.0, event)) {
                 keep_calls(turns, &mut open, early.take(), &mut kept);
                 open.push((event, None));
             }
@@ -327,11 +329,6 @@ fn select_calls(
 /// A call with the result that answers it; `None`: no result yet.
 type OpenCall<'e> = (&'e ToolEvent, Option<&'e ToolEvent>);
 
-/// Returns the id of a group of events.
-fn first_id<'e>(group: &[&'e ToolEvent]) -> &'e str {
-    group.first().and_then(|event| event.id.as_deref()).unwrap_or_default()
-}
-
 /// Takes a result if none is known, or if the known one is a placeholder and this one is not.
 fn improve_answer<'e>(known: &mut Option<&'e ToolEvent>, event: &'e ToolEvent) {
     if known.is_none_or(|known| !known.is_real && event.is_real) {
@@ -339,16 +336,28 @@ fn improve_answer<'e>(known: &mut Option<&'e ToolEvent>, event: &'e ToolEvent) {
     }
 }
 
-/// Returns whether the calls of a run in a group are followed by as many results.
-fn is_answered_in_order(group: &[&ToolEvent], run: usize) -> bool {
-    let is_call_of_run = |event: &&&ToolEvent| event.is_call && event.run == run;
-    let calls = group.iter().filter(is_call_of_run).count();
-    let behind = group.iter().rposition(|event| is_call_of_run(&event)).map_or(0, |at| at + 1);
-    group.iter().skip(behind).take_while(|event| !event.is_call).count() >= calls
+/// Returns the messages whose calls in a group are followed by as many results, in ascending order.
+fn find_answered_messages(group: &[&ToolEvent]) -> Vec<usize> {
+    let mut out = Vec::new();
+    let (mut message, mut calls, mut results) = (0, 0, 0);
+    for event in group {
+        if event.is_call {
+            // A call behind results of its message: these do not follow all its calls.
+            out.pop_if(|answered| *answered == event.message);
+            calls = if event.message == message { calls + 1 } else { 1 };
+            (message, results) = (event.message, 0);
+        } else {
+            results += 1;
+            if results == calls {
+                out.push(message);
+            }
+        }
+    }
+    out
 }
 
 /// Moves calls with their results from `open` to `kept`. An `early` result answers the first call
-/// if that has no other. A call without a result that repeats an earlier call is removed.
+/// if that has no other. A call without a result that repeats the call before it is removed.
 fn keep_calls<'e>(
     turns: &[Turn<'_>],
     open: &mut Vec<OpenCall<'e>>,
@@ -358,12 +367,13 @@ fn keep_calls<'e>(
     if let (Some((_, answer)), Some(early)) = (open.first_mut(), early) {
         improve_answer(answer, early);
     }
-    let calls = core::mem::take(open);
-    for (at, (call, answer)) in calls.iter().enumerate() {
-        let mut before = calls.iter().take(at);
-        if answer.is_some() || !before.any(|(other, _)| is_same_call(turns, other, call)) {
-            kept.push((call, *answer));
+    let mut before = None;
+    for (call, answer) in core::mem::take(open) {
+        let is_repeated = before.is_some_and(|before| is_same_call(turns, before, call));
+        if answer.is_some() || !is_repeated {
+            kept.push((call, answer));
         }
+        before = Some(call);
     }
 }
 

@@ -199,17 +199,16 @@ pub(in crate::search::grep) fn find_used_flags<'t>(
     session: &mut StoreSession<'_>,
     context: &GrepContext<'_>,
     probe: &TextQuery,
-    mut flags: Vec<&'t str>,
+    flags: Vec<&'t str>,
 ) -> Result<Vec<&'t str>> {
     let gathered = gather_corpora(session, context, probe, &[Corpus::Messages, Corpus::Summaries])?;
-    let mut number = 0..;
-    flags.retain(|_| {
-        let item = number.next().unwrap_or(0);
+    let is_used = |item: usize| {
         let count_in =
             |part: &GatheredCorpus| part.gathered.statistics.item_counts.get(item).copied();
         gathered.iter().filter_map(count_in).any(|counts| counts[0] > 0)
-    });
-    Ok(flags)
+    };
+    let used = flags.into_iter().enumerate().filter(|(item, _)| is_used(*item));
+    Ok(used.map(|(_, flag)| flag).collect())
 }
 
 /// Adds the note `partly-read` if some messages were indexed only in part. Called after a query
