@@ -68,9 +68,14 @@ fn find_programs(turns: &[Turn<'_>]) -> BTreeMap<String, usize> {
         let items = items().filter(move |raw| message::item_kind(raw) == kind);
         items.map(|raw| parse_item(raw).get_text("call_id").into_owned())
     };
-    let needed = of_kind("program_output").chain(items().filter_map(caller_id));
-    let needed: BTreeMap<String, usize> = needed.map(|id| (id, 0)).collect();
-    of_kind("program").filter(|id| needed.contains_key(id)).map(|id| (id, 0)).collect()
+    let (mut needed, mut out) = (BTreeMap::new(), BTreeMap::new());
+    for id in of_kind("program_output").chain(items().filter_map(caller_id)) {
+        needed.insert(id, 0);
+    }
+    for id in of_kind("program").filter(|id| needed.contains_key(id)) {
+        out.insert(id, 0);
+    }
+    out
 }
 
 /// Returns whether a turn is a response to a request for approval.
