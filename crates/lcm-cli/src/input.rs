@@ -14,7 +14,7 @@ use std::{
 
 use lcm_host::{
     Code, Error, Result, SessionMessages,
-    session_files::{self, Author, Branch, Growth, LineError, SessionFile},
+    session_files::{self, Author, Branch, DroppedCounts, Growth, LineError, SessionFile},
     types::Dialect as WitDialect,
 };
 
@@ -33,9 +33,7 @@ pub(crate) struct Transcript {
     places: Vec<Place>,
     /// Id that the program of the session gave it; `None`: none.
     pub(crate) session: Option<String>,
-    blank_lines: usize,
-    byte_order_marks: usize,
-    carriage_returns: usize,
+    dropped: DroppedCounts,
     /// Detected format of the files; `None`: the dialect was given, or the format is unknown yet.
     format: Option<session_files::Format>,
     /// Given or detected dialect; `None`: unknown yet.
@@ -171,9 +169,7 @@ impl Transcript {
         self.branches.append(&mut next.branches);
         self.places.append(&mut next.places);
         self.left.append(&mut next.left);
-        self.blank_lines += next.blank_lines;
-        self.byte_order_marks += next.byte_order_marks;
-        self.carriage_returns += next.carriage_returns;
+        self.dropped.add(next.dropped);
         self.format = next.format.or(self.format);
         self.dialect = next.dialect.or(self.dialect);
         self.session = self.session.take().or(next.session);
@@ -225,24 +221,15 @@ impl Transcript {
             if read.map_err(|error| unreadable(file, &error))? == 0 {
                 break;
             }
-            if growing && !bytes.ends_with(b"\n") && !is_whole(&bytes) {
+            if growing && !bytes.ends_with(b"\n") && !session_files::is_whole_line(&bytes) {
                 break;
             }
-            let without_mark = bytes.strip_prefix(b"\xEF\xBB\xBF").filter(|_| line == 1);
-            self.byte_order_marks += usize::from(without_mark.is_some());
-            let text = without_mark.unwrap_or(&bytes);
-            let text = text.strip_suffix(b"\n").unwrap_or(text);
-            let bare = text.strip_suffix(b"\r");
+            let text = if line == 1 { self.dropped.strip_mark(&bytes) } else { &bytes };
+            let Some(text) = self.dropped.strip_line(text) else { continue };
             let place = Place { file: Rc::clone(&shared), line };
-            let text = std::str::from_utf8(bare.unwrap_or(text)).map_err(|_| {
+            let text = std::str::from_utf8(text).map_err(|_| {
                 Error::new(Code::InvalidInput, format!("{place} must be valid UTF-8"))
             })?;
-            if text.trim().is_empty() {
-                // A lone byte-order mark does not count as a line.
-                self.blank_lines += usize::from(bytes.ends_with(b"\n") || !text.is_empty());
-                continue;
-            }
-            self.carriage_returns += usize::from(bare.is_some());
             self.messages.push(text.to_owned());
             self.places.push(place);
         }
@@ -260,23 +247,9 @@ impl Transcript {
     /// Returns the counts of dropped lines and characters, and the warnings of session files, one
     /// line each.
     pub(crate) fn warnings(&self) -> Vec<String> {
-        let counted = [
-            (self.blank_lines, "blank line"),
-            (self.byte_order_marks, "byte-order mark"),
-            (self.carriage_returns, "carriage return"),
-        ];
-        let dropped = counted.iter().filter(|(count, _)| *count > 0).map(|(count, what)| {
-            let plural = if *count == 1 { "" } else { "s" };
-            format!("dropped {count} {what}{plural}")
-        });
+        let dropped = self.dropped.warnings().into_iter();
         dropped.chain(self.left.iter().cloned()).collect()
     }
-}
-
-/// Returns whether a line without an end is a complete JSON object.
-fn is_whole(line: &[u8]) -> bool {
-    let whole = || serde_json::from_slice::<&serde_json::value::RawValue>(line).is_ok();
-    line.trim_ascii_end().ends_with(b"}") && whole()
 }
 
 /// Reads a file as text; `-` is standard input.

@@ -161,15 +161,12 @@ fn new_row(
     transcript: &Transcript,
     family: Option<String>,
 ) -> Row {
-    let aside = transcript.session_messages().branches.iter();
-    let aside: usize = aside.map(|branch| branch.messages.len()).sum();
-    let messages = transcript.messages.len() + aside;
     Row {
         conversation,
         file: file.map(Path::to_path_buf),
         format: transcript.format(),
         family,
-        messages: u64::try_from(messages).unwrap_or(u64::MAX),
+        messages: transcript.session_messages().count_messages(),
         ingested: None,
         revision: None,
         warnings: transcript.warnings(),

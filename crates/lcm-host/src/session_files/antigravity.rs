@@ -5,6 +5,8 @@
 //!
 //! Steps of a tool have no id of their call, so a call and its output get the id of the step.
 
+use serde_json::value::RawValue;
+
 use super::{
     Found,
     forms::Fit,
@@ -27,7 +29,7 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Found {
         let kind = object.text("type").unwrap_or_default();
         let step = object.any("step_index").map(|step| format!("step {}", step.get()));
         let time = object.any("created_at").or_else(|| object.any("timestamp"));
-        let time = time.map(serde_json::value::RawValue::get);
+        let time = time.map(RawValue::get);
         let content = read_content(object);
         let text = (!content.trim().is_empty()).then(|| records::text_part(&content));
         let source = object.text("source").unwrap_or_default();
@@ -44,7 +46,7 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Found {
                 let id = call.text("id").unwrap_or_else(|| format!("{step} call {place}"));
                 let name = call.text("name").unwrap_or_default();
                 let input = call.any("args").or_else(|| call.any("arguments"));
-                let input = input.map_or("{}", serde_json::value::RawValue::get);
+                let input = input.map_or("{}", RawValue::get);
                 parts.push(records::call_part(&id, &name, input));
                 open.push((id, name));
             }

@@ -6,7 +6,10 @@
 
 use serde_json::value::RawValue;
 
-use super::line::{self, Object, Text};
+use super::{
+    line::{self, Object, Text},
+    records,
+};
 
 /// Types of attachments with content: the words before the name, the member with the name, and
 /// that with the content.
@@ -50,21 +53,17 @@ pub(super) fn read(attachment: &Object<'_>) -> Option<String> {
     let name = attachment.text(name).unwrap_or_default();
     let title = if name.is_empty() { format!("{title}:") } else { format!("{title} {name}:") };
     let blocks = match image(content) {
-        Some(image) => Vec::from([text_block(&title), image]),
+        Some(image) => Vec::from([records::text_part(&title), image]),
         None => {
             let text = collect_text(content);
             if text.trim().is_empty() {
                 return None;
             }
-            Vec::from([text_block(&format!("{title}\n{text}"))])
+            Vec::from([records::text_part(&format!("{title}\n{text}"))])
         }
     };
     let text = Text::default().string("role", "user").raw("content", &line::array(&blocks));
     Some(text.raw("isMeta", "true").string("attachment", &kind).end())
-}
-
-fn text_block(text: &str) -> String {
-    Text::default().string("type", "text").string("text", text).end()
 }
 
 /// Returns the image in the content of a file; `None`: the content is no image.
@@ -75,9 +74,7 @@ fn image(content: &RawValue) -> Option<String> {
     if content.text("type").as_deref() != Some("image") {
         return None;
     }
-    let source = Text::default().string("type", "base64").string("media_type", &mime);
-    let source = source.string("data", &data).end();
-    Some(Text::default().string("type", "image").raw("source", &source).end())
+    Some(records::image_block(&mime, &data))
 }
 
 /// Returns the texts of a content: a string, a list, or an object that has it in a known member;

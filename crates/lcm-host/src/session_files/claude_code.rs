@@ -25,14 +25,12 @@ use serde_json::value::RawValue;
 
 use super::{
     FileMessage, Found, LineError, attachments,
-    entries::{Ids, Left, SUMMARY},
+    entries::{Ids, Left, SUB_AGENTS, SUMMARY},
     line::{Object, Text},
     queue,
     records::Branches,
-    tree::{self, Node},
+    tree::{Node, Tree},
 };
-
-const SIDECHAIN: &str = "messages of sub-agents";
 
 /// Members of a line that are added to its message if they are true.
 const MARKS: [&str; 3] = ["isMeta", "isApiErrorMessage", "isCompactSummary"];
@@ -55,17 +53,17 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<Found, Li
     let messages = read_lines(lines, objects, &mut ids, &mut left)?;
     let is_main = messages.iter().any(|line| !is_side(line.object));
     let nodes = build_nodes(objects, &messages, is_main);
-    let live = live(&nodes, &messages);
-    let parents = tree::parents(&nodes);
+    let mut tree = Tree::new(&nodes);
+    let live = live(&tree, &messages);
     let by_index: HashMap<usize, &Line<'_>> =
         messages.iter().map(|line| (line.index, line)).collect();
-    let mut taken: HashMap<usize, &str> = HashMap::new();
     let (mut found, mut branches) = (Found::default(), Branches::default());
-    for index in tree::order(&parents) {
+    for index in tree.order_entries() {
+        tree.record_message(index, None);
         let Some(line) = by_index.get(&index) else { continue };
         let is_summary = line.object.is_true("isCompactSummary");
         if is_main && is_side(line.object) {
-            left.message(SIDECHAIN);
+            left.message(SUB_AGENTS);
             continue;
         }
         let is_live = live.contains(&index);
@@ -77,9 +75,9 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<Found, Li
         if is_live {
             found.messages.push(message);
         } else {
-            branches.push(&line.id, message, find_taken(&parents, index, &taken));
+            branches.push(&line.id, message, tree.message_before(index));
         }
-        taken.insert(index, &line.id);
+        tree.record_message(index, Some(line.id.clone()));
     }
     found.branches = branches.into_list();
     left.set_aside(&found.branches);
@@ -133,23 +131,6 @@ fn is_side(object: &Object<'_>) -> bool {
     object.is_true("isSidechain") || object.text("parent_tool_use_id").is_some()
 }
 
-/// Returns the entry id of the nearest ancestor that became a message.
-fn find_taken(
-    parents: &[Option<usize>],
-    index: usize,
-    taken: &HashMap<usize, &str>,
-) -> Option<String> {
-    let mut at = index;
-    // Each step goes to a parent, and a cycle has at most as many entries as the file.
-    for _ in 0..parents.len() {
-        at = parents.get(at).copied().flatten()?;
-        if let Some(id) = taken.get(&at) {
-            return Some((*id).to_owned());
-        }
-    }
-    None
-}
-
 /// Returns the nodes of the session tree. `is_main`: lines of sub-agents are no part of it.
 fn build_nodes(objects: &[Object<'_>], messages: &[Line<'_>], is_main: bool) -> Vec<Node> {
     let taken: HashSet<usize> = messages.iter().map(|line| line.index).collect();
@@ -166,8 +147,8 @@ fn build_nodes(objects: &[Object<'_>], messages: &[Line<'_>], is_main: bool) -> 
 }
 
 /// Returns the indexes of the live lines.
-fn live(nodes: &[Node], messages: &[Line<'_>]) -> HashSet<usize> {
-    let on_branch = tree::live(nodes).into_iter().enumerate();
+fn live(tree: &Tree, messages: &[Line<'_>]) -> HashSet<usize> {
+    let on_branch = tree.find_live().into_iter().enumerate();
     let mut live: HashSet<usize> =
         on_branch.filter(|(_, live)| *live).map(|(index, _)| index).collect();
     let of_branch = |live: &HashSet<usize>, line: &Line<'_>| live.contains(&line.index);

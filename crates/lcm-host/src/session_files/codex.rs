@@ -201,7 +201,7 @@ fn part(value: &RawValue) -> String {
 /// Converts an embedded image to a file; `None`: the block only refers to an image.
 fn image(block: &Object<'_>) -> Option<String> {
     let url = block.text("image_url")?;
-    let (mime, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
+    let (mime, data) = records::split_data_url(&url)?;
     let text = Text::default().string("type", "file").string("mime", mime).string("data", data);
     Some(text.rest(block, &["type", "image_url"]).end())
 }

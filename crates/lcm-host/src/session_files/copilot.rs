@@ -10,12 +10,11 @@ use serde_json::value::RawValue;
 
 use super::{
     Found,
+    entries::SUB_AGENTS,
     forms::Fit,
     line::{Object, quoted},
     records::{self, Collector, Draft},
 };
-
-const SUB_AGENT: &str = "messages of sub-agents";
 
 /// Beginnings of the types of events.
 const PREFIXES: [&str; 14] = [
@@ -69,7 +68,7 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Found {
             out.set_session(data.text("sessionId"), folder.or_else(|| data.text("cwd")));
         }
         if data.text("parentToolCallId").is_some() {
-            out.left.message(SUB_AGENT);
+            out.left.message(SUB_AGENTS);
             continue;
         }
         let Some(draft) = read_event(&kind, &data, &called, &thoughts) else {

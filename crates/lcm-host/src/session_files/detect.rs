@@ -28,9 +28,6 @@ const GEMINI: u8 = 128;
 /// Dialects whose `content` can be a list of blocks with `type`.
 const BLOCKS: u8 = LCM | ANTHROPIC | CHAT | RESPONSES;
 
-/// Most characters of a role that an error shows.
-const SHOWN_CHARACTERS_MAX: usize = 40;
-
 const DIALECTS: u8 = LCM | ANTHROPIC | CHAT | RESPONSES | GEMINI;
 
 const FORMATS: [(u8, Format); 8] = [
@@ -117,13 +114,10 @@ pub(super) fn format(objects: &[Object<'_>]) -> Result<Option<Format>, LineError
 /// Describes a record that fits no format: an unknown role, or for the first record of a file the
 /// forms that it was compared with.
 fn describe_unknown(index: usize, object: &Object<'_>) -> String {
-    let shown = |text: &str| -> String {
-        text.chars().filter(|c| !c.is_control()).take(SHOWN_CHARACTERS_MAX).collect()
-    };
     match object.text("role") {
         Some(role) => format!(
             "must be a message of a known role and type, got the role `{}` and {}",
-            shown(&role),
+            line::cut_text(&role, line::SHOWN_CHARACTERS_MAX),
             object.names()
         ),
         None if index == 0 => {

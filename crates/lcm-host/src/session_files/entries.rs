@@ -2,11 +2,16 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::Branch;
+use super::{
+    Branch, count_aside,
+    line::{SHOWN_CHARACTERS_MAX, cut_text},
+};
 use crate::digest::sha256_hex;
 
 /// Reason to skip summaries of a session tree, for a warning.
 pub(super) const SUMMARY: &str = "summaries of the program, whose messages are in the file";
+/// Reason to skip messages of sub-agents, for a warning.
+pub(super) const SUB_AGENTS: &str = "messages of sub-agents";
 /// Hex digits of a line's hash in an id.
 const HASH_DIGITS: usize = 16;
 
@@ -91,9 +96,7 @@ pub(super) struct Left {
 impl Left {
     /// Counts a line without a message.
     pub(super) fn other(&mut self, kind: &str) {
-        const CHARACTERS_MAX: usize = 40;
-        let plain = kind.chars().filter(|c| !c.is_control()).take(CHARACTERS_MAX);
-        *self.others.entry(plain.collect()).or_default() += 1;
+        *self.others.entry(cut_text(kind, SHOWN_CHARACTERS_MAX)).or_default() += 1;
     }
 
     /// Counts a skipped message.
@@ -103,7 +106,7 @@ impl Left {
 
     /// Counts the messages of branches, which are set aside.
     pub(super) fn set_aside(&mut self, branches: &[Branch]) {
-        self.aside = branches.iter().map(|branch| branch.messages.len()).sum();
+        self.aside = count_aside(branches);
     }
 
     /// Returns one line for the messages of branches, one for each reason, and one for all lines

@@ -11,7 +11,7 @@ use super::{
     Found,
     line::Object,
     records::{self, Collector, Draft, Piece},
-    tree::{self, Node},
+    tree::{Node, Tree},
 };
 
 /// A message of an export, with its place in the tree.
@@ -33,12 +33,11 @@ pub(super) fn read_chat_gpt(document: &Object<'_>) -> Option<Found> {
         entries.push(Entry { id, parent, message, raw: value.get() });
     }
     let current = document.text("current_node");
-    let live = find_live(&entries, current.as_deref());
     let mut out = Collector::default();
     out.set_session(document.text("conversation_id").or_else(|| document.text("id")), None);
     // Ids of nodes whose message is a call of a tool, with the name of the tool.
     let mut calls: HashMap<String, String> = HashMap::new();
-    write(&mut out, &entries, &live, &mut |out, index, entry| {
+    write_entries(&mut out, &entries, current.as_deref(), &mut |out, index, entry| {
         let author = entry.message.object("author").unwrap_or_default();
         let time = entry.message.any("create_time").map(RawValue::get);
         let (role, pieces) = read_chat_gpt_message(entry, &author, &mut calls);
@@ -129,10 +128,9 @@ pub(super) fn read_claude_ai(document: &Object<'_>) -> Option<Found> {
         entries.push(Entry { id, parent, message, raw: value.get() });
     }
     let current = document.text("current_leaf_message_uuid");
-    let live = find_live(&entries, current.as_deref());
     let mut out = Collector::default();
     out.set_session(document.text("uuid"), None);
-    write(&mut out, &entries, &live, &mut |out, index, entry| {
+    write_entries(&mut out, &entries, current.as_deref(), &mut |out, index, entry| {
         let role = match entry.message.text("sender").as_deref() {
             Some("assistant") => "assistant",
             _ => "user",
@@ -173,54 +171,45 @@ fn read_claude_ai_message(entry: &Entry<'_>) -> Vec<Piece> {
     pieces
 }
 
-/// Returns for each entry whether it is live: an ancestor of the current one, or on the branch of
-/// the last entry.
-fn find_live(entries: &[Entry<'_>], current: Option<&str>) -> Vec<bool> {
-    let nodes: Vec<Node> = entries.iter().map(build_node).collect();
-    let parents = tree::parents(&nodes);
-    let current = entries.iter().position(|entry| Some(entry.id.as_str()) == current);
-    let Some(mut at) = current else { return tree::live(&nodes) };
-    let mut live = vec![false; entries.len()];
-    while let Some(mark) = live.get_mut(at) {
-        if std::mem::replace(mark, true) {
-            break;
-        }
-        match parents.get(at).copied().flatten() {
-            Some(parent) => at = parent,
-            None => break,
-        }
-    }
-    live
+fn build_tree(entries: &[Entry<'_>]) -> Tree {
+    let node = |entry: &Entry<'_>| Node {
+        id: Some(entry.id.clone()),
+        continues: entry.parent.clone(),
+        is_message: true,
+    };
+    Tree::new(&entries.iter().map(node).collect::<Vec<_>>())
 }
 
-fn build_node(entry: &Entry<'_>) -> Node {
-    Node { id: Some(entry.id.clone()), continues: entry.parent.clone(), is_message: true }
+/// Returns for each entry whether it is live: an ancestor of the current one, or without a current
+/// one on the branch of the last entry.
+fn find_live(tree: &Tree, entries: &[Entry<'_>], current: Option<&str>) -> Vec<bool> {
+    match entries.iter().position(|entry| Some(entry.id.as_str()) == current) {
+        Some(index) => tree.find_ancestors(index),
+        None => tree.find_live(),
+    }
 }
 
 /// Writes one entry, and returns the entry id of its last message.
 type WriteEntry<'f, 'a> = &'f mut dyn FnMut(&mut Collector, usize, &Entry<'a>) -> Option<String>;
 
-/// Writes the live messages and the branches, each behind the message that it follows.
-fn write<'a>(
+/// Writes the messages of entries, those that are not live as branches. `current`: id of the entry
+/// that the person saw last.
+fn write_entries<'a>(
     out: &mut Collector,
     entries: &[Entry<'a>],
-    live: &[bool],
+    current: Option<&str>,
     write_entry: WriteEntry<'_, 'a>,
 ) {
-    let nodes: Vec<Node> = entries.iter().map(build_node).collect();
-    let parents = tree::parents(&nodes);
-    // For each entry, the entry id of the newest message up to it.
-    let mut newest: HashMap<usize, Option<String>> = HashMap::new();
-    for index in tree::order(&parents) {
+    let mut tree = build_tree(entries);
+    let live = find_live(&tree, entries, current);
+    for index in tree.order_entries() {
         let Some(entry) = entries.get(index) else { continue };
-        let parent = parents.get(index).copied().flatten();
-        let before = parent.and_then(|parent| newest.get(&parent).cloned()).flatten();
         match live.get(index) {
             Some(true) => out.end_branch(),
-            _ => out.begin_branch(before.clone()),
+            _ => out.begin_branch(tree.message_before(index)),
         }
-        let id = write_entry(out, index, entry).or(before);
-        newest.insert(index, id);
+        let id = write_entry(out, index, entry);
+        tree.record_message(index, id);
     }
     out.end_branch();
 }

@@ -57,6 +57,7 @@ mod copilot;
 mod damage;
 mod detect;
 mod document;
+mod dropped;
 mod entries;
 mod exports;
 mod folder;
@@ -71,6 +72,7 @@ mod queue;
 mod records;
 mod tree;
 
+pub use dropped::{DroppedCounts, is_whole_line};
 pub use folder::{FolderEntry, FolderSession, parse_since, visit_folder};
 pub use follow::{Follower, Reading};
 pub use forms::Format;
@@ -100,6 +102,11 @@ pub struct Branch {
     pub messages: Vec<FileMessage>,
 }
 
+/// Returns the number of messages of branches.
+pub(crate) fn count_aside(branches: &[Branch]) -> usize {
+    branches.iter().map(|branch| branch.messages.len()).sum()
+}
+
 /// One conversation of a file.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct SessionFile {
@@ -124,8 +131,7 @@ impl SessionFile {
     /// Returns the number of all messages, with those of branches.
     #[must_use]
     pub fn count_messages(&self) -> usize {
-        let aside: usize = self.branches.iter().map(|branch| branch.messages.len()).sum();
-        self.messages.len() + aside
+        self.messages.len() + count_aside(&self.branches)
     }
 }
 
@@ -239,8 +245,7 @@ fn read_records(lines: Vec<(usize, String)>, growth: Growth) -> Result<SessionFi
 /// Describes the first record of a file for an error.
 fn describe_record(object: &Object<'_>) -> String {
     let kind = object.text("type").map(|kind| {
-        let shown: String = kind.chars().filter(|c| !c.is_control()).take(40).collect();
-        format!("of the type `{shown}` ")
+        format!("of the type `{}` ", line::cut_text(&kind, line::SHOWN_CHARACTERS_MAX))
     });
     format!("{}with {}", kind.unwrap_or_default(), object.names())
 }

@@ -13,8 +13,6 @@
 //! A failed assistant message without content becomes a message without `source`, so that the
 //! component skips the message as a failed turn.
 
-use std::collections::HashMap;
-
 use serde_json::value::RawValue;
 
 use super::{
@@ -22,7 +20,7 @@ use super::{
     entries::{Ids, Left, SUMMARY},
     line::{self, Object, Text},
     records::Branches,
-    tree::{self, Node},
+    tree::{Node, Tree},
 };
 
 const ROLE: &str = "messages of an unknown role";
@@ -41,8 +39,8 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<Found, Li
     let mut left = Left::default();
     let (mut found, mut branches) = (Found::default(), Branches::default());
     let nodes: Vec<Node> = objects.iter().map(build_node).collect();
-    let (live, parents) = (tree::live(&nodes), tree::parents(&nodes));
-    let mut taken: HashMap<usize, String> = HashMap::new();
+    let mut tree = Tree::new(&nodes);
+    let live = tree.find_live();
     // Sessions, each with the index of its header. A header counts from its line on, so that no
     // id changes when the file grows.
     let mut sessions: Vec<(usize, String)> = Vec::new();
@@ -57,7 +55,8 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<Found, Li
             );
         }
     }
-    for index in tree::order(&parents) {
+    for index in tree.order_entries() {
+        tree.record_message(index, None);
         let (Some(line), Some(object)) = (lines.get(index), objects.get(index)) else { continue };
         let kind = object.text("type").unwrap_or_default();
         let said = match kind.as_str() {
@@ -86,7 +85,7 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<Found, Li
         match message(head, &kind, &said, is_first) {
             Ok(text) if is_live => found.messages.push(FileMessage { text, line: index }),
             Ok(text) => {
-                let after = find_taken(&parents, index, &taken);
+                let after = tree.message_before(index);
                 branches.push(&id, FileMessage { text, line: index }, after);
             }
             Err(reason) => {
@@ -94,7 +93,7 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<Found, Li
                 continue;
             }
         }
-        taken.insert(index, id);
+        tree.record_message(index, Some(id));
     }
     found.branches = branches.into_list();
     left.set_aside(&found.branches);
@@ -116,23 +115,6 @@ fn build_node(object: &Object<'_>) -> Node {
         continues: object.text("parentId"),
         is_message: object.text("type").is_some_and(|kind| SAID.contains(&kind.as_str())),
     }
-}
-
-/// Returns the entry id of the nearest ancestor that became a message.
-fn find_taken(
-    parents: &[Option<usize>],
-    index: usize,
-    taken: &HashMap<usize, String>,
-) -> Option<String> {
-    let mut at = index;
-    // Each step goes to a parent, and a cycle has at most as many entries as the file.
-    for _ in 0..parents.len() {
-        at = parents.get(at).copied().flatten()?;
-        if let Some(id) = taken.get(&at) {
-            return Some(id.clone());
-        }
-    }
-    None
 }
 
 /// Converts an entry to a message; `Err`: the reason to skip the entry. `first`: no message of the

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::{
     Found,
     forms::Fit,
-    line::{self, Object, Text, quoted},
+    line::{self, Object, quoted},
     records::{self, Collector, Draft, Piece},
 };
 
@@ -115,10 +115,8 @@ fn read_tool(part: &Object<'_>, pieces: &mut Vec<Piece>) {
 fn image_block(value: &RawValue) -> Option<String> {
     let file = Object::of(value)?;
     let url = file.text("url")?;
-    let (mime, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
-    let source = Text::default().string("type", "base64").string("media_type", mime);
-    let source = source.string("data", data).end();
-    Some(Text::default().string("type", "image").raw("source", &source).end())
+    let (mime, data) = records::split_data_url(&url)?;
+    Some(records::image_block(mime, data))
 }
 
 /// Converts a file: its bytes, the text that was read of it, or the part as it is.

@@ -5,6 +5,8 @@
 
 use std::collections::HashMap;
 
+use serde_json::value::RawValue;
+
 use super::{
     Branch, FileMessage, Found,
     entries::{Ids, Left},
@@ -260,8 +262,21 @@ pub(super) fn file_part(name: Option<&str>, mime: &str, data: &str) -> String {
 
 /// Returns a part with the bytes of a data URL; `None`: the URL leads elsewhere.
 pub(super) fn data_url_part(name: Option<&str>, url: &str) -> Option<String> {
-    let (mime, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
+    let (mime, data) = split_data_url(url)?;
     Some(file_part(name, mime, data))
+}
+
+/// Returns the media type and the base64 text of a data URL; `None`: the URL leads elsewhere.
+pub(super) fn split_data_url(url: &str) -> Option<(&str, &str)> {
+    url.strip_prefix("data:")?.split_once(";base64,")
+}
+
+/// Returns an image block with the members that Anthropic gives it; every provider can be sent such
+/// a block in the result of a call. `data`: base64 text.
+pub(super) fn image_block(media_type: &str, data: &str) -> String {
+    let source = Text::default().string("type", "base64").string("media_type", media_type);
+    let source = source.string("data", data).end();
+    Text::default().string("type", "image").raw("source", &source).end()
 }
 
 /// Converts a block of Anthropic's content to a part, or to the result of a call; unknown blocks
@@ -277,13 +292,9 @@ pub(super) fn convert_block(block: &Object<'_>, raw: &str, call_id: &str) -> Pie
             .string("text", &text("thinking"))
             .rest(block, &["type", "thinking"])
             .end(),
-        "tool_use" => call_part(
-            &own("id"),
-            &text("name"),
-            input.map_or("{}", serde_json::value::RawValue::get),
-        ),
+        "tool_use" => call_part(&own("id"), &text("name"), input.map_or("{}", RawValue::get)),
         "tool_result" => {
-            let output = block.any("content").map_or("\"\"", serde_json::value::RawValue::get);
+            let output = block.any("content").map_or("\"\"", RawValue::get);
             let (id, is_error) = (own("tool_use_id"), block.is_true("is_error"));
             return Piece::Result(result_part(&id, &text("name"), output, is_error));
         }
