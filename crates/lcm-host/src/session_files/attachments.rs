@@ -52,7 +52,7 @@ pub(super) fn read(attachment: &Object<'_>) -> Option<String> {
     let content = attachment.any(content)?;
     let name = attachment.text(name).unwrap_or_default();
     let title = if name.is_empty() { format!("{title}:") } else { format!("{title} {name}:") };
-    let blocks = match image(content) {
+    let blocks = match read_image(content) {
         Some(image) => Vec::from([records::text_part(&title), image]),
         None => {
             let text = collect_text(content);
@@ -67,8 +67,8 @@ pub(super) fn read(attachment: &Object<'_>) -> Option<String> {
 }
 
 /// Returns the image in the content of a file; `None`: the content is no image.
-fn image(content: &RawValue) -> Option<String> {
-    let content = Object::of(content)?;
+fn read_image(content: &RawValue) -> Option<String> {
+    let content = Object::from_value(content)?;
     let file = content.object("file")?;
     let (data, mime) = (file.text("base64")?, file.text("type")?);
     if content.text("type").as_deref() != Some("image") {
@@ -87,7 +87,7 @@ fn collect_text(value: &RawValue) -> String {
         let texts: Vec<String> = list.into_iter().map(collect_text).collect();
         return texts.join("\n");
     }
-    let Some(object) = Object::of(value) else { return value.get().to_owned() };
+    let Some(object) = Object::from_value(value) else { return value.get().to_owned() };
     match NESTED.iter().find_map(|key| object.any(key)) {
         Some(inner) => collect_text(inner),
         None => value.get().to_owned(),

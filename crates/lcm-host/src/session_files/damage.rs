@@ -12,11 +12,11 @@ use std::collections::HashSet;
 
 use serde_json::value::RawValue;
 
-use super::{DroppedCounts, Growth, LineError, dropped::is_whole_line, forms, line::Object};
+use super::{DroppedCounts, Growth, LineError, dropped::is_whole_line, formats, line::Object};
 
 /// Most damaged lines that a warning names.
 const NAMED_MAX: usize = 10;
-/// Most places of a damaged line at which a record may begin.
+/// Most places of a damaged line that are tried as the beginning of a record.
 const BEGINNINGS_MAX: usize = 1_000;
 
 /// The lines of a file.
@@ -104,7 +104,7 @@ pub(super) fn take_whole(lines: Vec<(usize, String)>) -> Result<WholeRecords, Li
     }
     if texts.is_empty() {
         let (line, reason) = damaged.into_iter().next().unwrap_or_default();
-        let reason = format!("{reason}; the forms of files are {}", forms::list_names());
+        let reason = format!("{reason}; the formats of files are {}", formats::list_names());
         return Err(LineError::at(line, reason));
     }
     Ok((places, texts, describe_damage(&damaged, recovered)))
@@ -124,7 +124,7 @@ fn describe_damage(damaged: &[(usize, String)], recovered: usize) -> Vec<String>
     Vec::from([format!("damaged lines ({}): {}{found}", damaged.len(), shown.join(", "))])
 }
 
-/// Returns the names of the first two members of an object.
+/// Returns the names of the first two members of an object, by which records are compared.
 fn first_members(line: &str) -> Option<String> {
     let object = Object::read(line).ok()?;
     let names: Vec<&str> = object.members().take(2).map(|(name, _)| name).collect();

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use serde_json::value::RawValue;
 
 use super::{
-    Found,
+    SessionContent,
     line::Object,
     records::{self, Collector, Draft, Piece},
     tree::{Node, Tree},
@@ -23,11 +23,11 @@ struct Entry<'a> {
 }
 
 /// Reads a conversation of `ChatGPT`; `None`: the document has no `mapping`.
-pub(super) fn read_chat_gpt(document: &Object<'_>) -> Option<Found> {
+pub(super) fn read_chat_gpt(document: &Object<'_>) -> Option<SessionContent> {
     let mapping = document.object("mapping")?;
     let mut entries = Vec::new();
     for (id, value) in mapping.members() {
-        let node = Object::of(value)?;
+        let node = Object::from_value(value)?;
         let message = node.object("message").unwrap_or_default();
         let (id, parent) = (id.to_owned(), node.text("parent"));
         entries.push(Entry { id, parent, message, raw: value.get() });
@@ -41,10 +41,10 @@ pub(super) fn read_chat_gpt(document: &Object<'_>) -> Option<Found> {
         let author = entry.message.object("author").unwrap_or_default();
         let time = entry.message.any("create_time").map(RawValue::get);
         let (role, pieces) = read_chat_gpt_message(entry, &author, &mut calls);
-        let draft = Draft::new(role).at(Some(&entry.id), time);
+        let draft = Draft::new(role).with_id(Some(&entry.id), time);
         out.push_pieces(index, entry.raw, &draft, pieces)
     });
-    Some(out.finish())
+    Some(out.into_content())
 }
 
 /// Converts a message of `ChatGPT`.
@@ -59,7 +59,9 @@ fn read_chat_gpt_message(
     let mut texts: Vec<String> = parts.into_iter().map(read_chat_gpt_part).collect();
     texts.extend(content.text("text"));
     texts.extend(content.text("result"));
-    for thought in content.list("thoughts").unwrap_or_default().into_iter().filter_map(Object::of) {
+    for thought in
+        content.list("thoughts").unwrap_or_default().into_iter().filter_map(Object::from_value)
+    {
         let title = thought.text("summary").unwrap_or_default();
         texts.push(format!("{title}\n{}", thought.text("content").unwrap_or_default()));
     }
@@ -105,18 +107,18 @@ fn read_chat_gpt_part(value: &RawValue) -> String {
     if let Ok(text) = serde_json::from_str::<String>(value.get()) {
         return text;
     }
-    let Some(part) = Object::of(value) else { return String::new() };
+    let Some(part) = Object::from_value(value) else { return String::new() };
     let kind = part.text("content_type").unwrap_or_default();
     let pointer = || format!("[{kind} {}]", part.text("asset_pointer").unwrap_or_default());
     part.text("text").unwrap_or_else(pointer)
 }
 
 /// Reads a conversation of Claude.ai; `None`: the document has no `chat_messages`.
-pub(super) fn read_claude_ai(document: &Object<'_>) -> Option<Found> {
+pub(super) fn read_claude_ai(document: &Object<'_>) -> Option<SessionContent> {
     let list = document.list("chat_messages")?;
     let mut entries: Vec<Entry<'_>> = Vec::new();
     for (index, value) in list.into_iter().enumerate() {
-        let message = Object::of(value)?;
+        let message = Object::from_value(value)?;
         let id = message.text("uuid").unwrap_or_else(|| format!("message {index}"));
         // Early exports are lists without parents.
         let parent = match message.text("parent_message_uuid") {
@@ -136,17 +138,17 @@ pub(super) fn read_claude_ai(document: &Object<'_>) -> Option<Found> {
             _ => "user",
         };
         let time = entry.message.any("created_at").map(RawValue::get);
-        let draft = Draft::new(role).at(Some(&entry.id), time);
+        let draft = Draft::new(role).with_id(Some(&entry.id), time);
         out.push_pieces(index, entry.raw, &draft, read_claude_ai_message(entry))
     });
-    Some(out.finish())
+    Some(out.into_content())
 }
 
 fn read_claude_ai_message(entry: &Entry<'_>) -> Vec<Piece> {
     let Entry { message, id, .. } = entry;
     let mut pieces = Vec::new();
     let attached = message.list("attachments").unwrap_or_default();
-    for file in attached.into_iter().filter_map(Object::of) {
+    for file in attached.into_iter().filter_map(Object::from_value) {
         if let Some(content) = file.text("extracted_content") {
             let name = file.text("file_name").unwrap_or_default();
             pieces.push(Piece::Part(records::text_part(&format!("{name}:\n{content}"))));
@@ -156,7 +158,7 @@ fn read_claude_ai_message(entry: &Entry<'_>) -> Vec<Piece> {
     // A call without an own id and its result, which is the next block, have one id.
     let mut calls = 0_usize;
     for value in message.list("content").unwrap_or_default() {
-        let Some(block) = Object::of(value) else { continue };
+        let Some(block) = Object::from_value(value) else { continue };
         calls += usize::from(block.text("type").as_deref() == Some("tool_use"));
         let is_empty =
             block.text("type").as_deref() == Some("text") && block.text("text").is_none();

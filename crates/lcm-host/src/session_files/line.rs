@@ -73,7 +73,7 @@ impl<'a> Object<'a> {
     }
 
     /// Parses a value as an object; `None`: the value is not an object.
-    pub(super) fn of(value: &'a RawValue) -> Option<Self> {
+    pub(super) fn from_value(value: &'a RawValue) -> Option<Self> {
         serde_json::from_str(value.get()).ok()
     }
 
@@ -102,7 +102,7 @@ impl<'a> Object<'a> {
 
     /// Returns a member as an object; `None`: absent, or not an object.
     pub(super) fn object(&self, key: &str) -> Option<Self> {
-        Self::of(self.any(key)?)
+        Self::from_value(self.any(key)?)
     }
 
     /// Returns the elements of a member; `None`: absent, or not a list.

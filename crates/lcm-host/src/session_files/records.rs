@@ -1,15 +1,15 @@
 //! Builds messages of the dialect `lcm` from records, and collects them with their branches.
 //!
-//! In: what a reader finds in a record. Out: the text of a message, and [`Found`] with entry ids.
-//! The readers of all forms but Claude Code, Codex and `OpenClaw` use this module.
+//! In: values of a record, from a reader. Out: the text of a message, and [`SessionContent`] with entry ids.
+//! The readers of all formats but Claude Code, Codex and `OpenClaw` use this module.
 
 use std::collections::HashMap;
 
 use serde_json::value::RawValue;
 
 use super::{
-    Branch, FileMessage, Found,
-    entries::{Ids, Left},
+    Branch, FileMessage, SessionContent,
+    entries::{Ids, SkippedCounts},
     line::{self, Object, Text},
 };
 
@@ -17,8 +17,8 @@ use super::{
 #[derive(Default)]
 pub(super) struct Collector {
     pub(super) ids: Ids,
-    pub(super) left: Left,
-    found: Found,
+    pub(super) left: SkippedCounts,
+    found: SessionContent,
     branches: Branches,
     /// Whether the next messages belong to a branch.
     is_aside: bool,
@@ -53,18 +53,18 @@ impl<'a> Draft<'a> {
         Self { id: None, time: None, role, parts: Vec::new(), source: String::new() }
     }
 
-    /// Sets id and time.
-    pub(super) fn at(self, id: Option<&'a str>, time: Option<&'a str>) -> Self {
+    /// Sets the id and the time.
+    pub(super) fn with_id(self, id: Option<&'a str>, time: Option<&'a str>) -> Self {
         Self { id, time, ..self }
     }
 
     /// Sets the parts.
-    pub(super) fn with(self, parts: Vec<String>) -> Self {
+    pub(super) fn with_parts(self, parts: Vec<String>) -> Self {
         Self { parts, ..self }
     }
 
     /// Sets the members that the dialect does not name.
-    pub(super) fn source(self, object: &Object<'_>, but: &[&str]) -> Self {
+    pub(super) fn with_source(self, object: &Object<'_>, but: &[&str]) -> Self {
         let source = Text::default().rest(object, but).end();
         Self { source: if source == "{}" { String::new() } else { source }, ..self }
     }
@@ -77,7 +77,7 @@ impl Collector {
         if draft.parts.is_empty() {
             return None;
         }
-        let (id, message) = self.build(index, line, draft);
+        let (id, message) = self.build_message(index, line, draft);
         if self.is_aside {
             let after = self.after.replace(id.clone());
             self.branches.push(&id, message, after);
@@ -137,11 +137,16 @@ impl Collector {
     }
 
     /// Builds a message with its entry id.
-    fn build(&mut self, index: usize, line: &str, draft: &Draft<'_>) -> (String, FileMessage) {
+    fn build_message(
+        &mut self,
+        index: usize,
+        line: &str,
+        draft: &Draft<'_>,
+    ) -> (String, FileMessage) {
         let parts = line::array(&draft.parts);
         let id = match draft.id {
-            Some(id) => self.ids.own(id, &parts),
-            None => self.ids.of_line(line),
+            Some(id) => self.ids.name_entry(id, &parts),
+            None => self.ids.name_line(line),
         };
         let text = Text::default().string("id", &id);
         let text = match draft.time {
@@ -172,8 +177,8 @@ impl Collector {
         self.found.project = self.found.project.take().or(project);
     }
 
-    /// Returns what was found, with all warnings.
-    pub(super) fn finish(mut self) -> Found {
+    /// Returns the messages and branches, with all warnings.
+    pub(super) fn into_content(mut self) -> SessionContent {
         self.found.branches.extend(self.branches.into_list());
         self.left.set_aside(&self.found.branches);
         self.found.warnings = self.left.warnings();
@@ -183,7 +188,7 @@ impl Collector {
 }
 
 /// Moves the messages from index `from` on to a branch.
-pub(super) fn set_aside_from(found: &mut Found, from: usize) {
+pub(super) fn set_aside_from(found: &mut SessionContent, from: usize) {
     if from >= found.messages.len() {
         return;
     }
