@@ -34,6 +34,25 @@ const PREFIXES: [&str; 14] = [
     "custom_agent.",
 ];
 
+/// Members of an event that its message has, or that name the event.
+const USED: [&str; 15] = [
+    "content",
+    "prompt",
+    "output",
+    "toolRequests",
+    "reasoningText",
+    "toolCallId",
+    "toolName",
+    "arguments",
+    "result",
+    "error",
+    "success",
+    "type",
+    "timestamp",
+    "id",
+    "session_id",
+];
+
 /// Returns how a record fits the format.
 pub(super) fn compare_record(object: &Object<'_>) -> Fit {
     let kind = object.text("type").unwrap_or_default();
@@ -135,24 +154,7 @@ fn read_event(
         }
         _ => return None,
     };
-    let used = [
-        "content",
-        "prompt",
-        "output",
-        "toolRequests",
-        "reasoningText",
-        "toolCallId",
-        "toolName",
-        "arguments",
-        "result",
-        "error",
-        "success",
-        "type",
-        "timestamp",
-        "id",
-        "session_id",
-    ];
-    Some(draft.with_source(data, &used))
+    Some(draft.with_source(data, &USED))
 }
 
 fn convert_call(request: &Object<'_>) -> String {

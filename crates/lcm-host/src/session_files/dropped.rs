@@ -58,8 +58,8 @@ impl DroppedCounts {
     }
 }
 
-/// Returns whether a line without a line end is a complete JSON object. Such a line is read although
-/// its file may grow.
+/// Returns whether a line without a line end is a complete JSON object. Such a line is read, even
+/// if its file may grow.
 #[must_use]
 pub fn is_whole_line(line: &[u8]) -> bool {
     let is_json = || serde_json::from_slice::<&RawValue>(line).is_ok();

@@ -1,8 +1,8 @@
 //! The known formats of files: names, detection by their records, and readers.
 //!
-//! In: the records of a file. Out: its format, if all records fit a format and one of them is typical
-//! of it. Claude Code, Codex, `OpenClaw` and messages share types of lines, so `detect` tells
-//! these apart. Exports that are one document are recognised by `document`.
+//! In: the records of a file. Out: its format, if all records fit a format and one of them is
+//! typical of it. Claude Code, Codex, `OpenClaw` and messages share types of lines, so `detect`
+//! tells these apart. Exports that are one document are recognised by `document`.
 
 use super::{
     LineError, SessionContent, antigravity, chat_lines, claude_code, codex, codex_exec, copilot,

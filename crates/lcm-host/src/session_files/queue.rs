@@ -4,8 +4,8 @@
 //! each at the line that took it from the queue. A prompt that became an attachment or a `user`
 //! line is not among them.
 //!
-//! A prompt becomes a message only if a line of the conversation follows, because the attachment of the
-//! prompt is written after its `queue-operation`, and a followed file may end between both.
+//! A prompt becomes a message only if a line of the conversation follows, because the attachment of
+//! the prompt is written after its `queue-operation`, and a followed file may end between both.
 
 use std::collections::{HashMap, VecDeque};
 

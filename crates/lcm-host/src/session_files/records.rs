@@ -1,7 +1,8 @@
 //! Builds messages of the dialect `lcm` from records, and collects them with their branches.
 //!
-//! In: values of a record, from a reader. Out: the text of a message, and [`SessionContent`] with entry ids.
-//! The readers of all formats but Claude Code, Codex and `OpenClaw` use this module.
+//! In: values of a record, from a reader. Out: the text of a message, and [`SessionContent`]
+//! with entry ids. The readers of all formats but Claude Code, Codex and `OpenClaw` use this
+//! module.
 
 use std::collections::HashMap;
 
