@@ -3,7 +3,7 @@
 //! In: files with one message per line, or with `--dialect auto` session files, exports and
 //! documents. Out: conversations, each with its messages, their files and lines for errors, and
 //! warnings. The component decides whether a line is a message; `lcm_host::session_files` reads the
-//! other forms.
+//! other formats.
 
 use std::{
     fs::File,
@@ -14,7 +14,7 @@ use std::{
 
 use lcm_host::{
     Code, Error, Result, SessionMessages,
-    session_files::{self, Author, Branch, Growth, LineError, SessionFile},
+    session_files::{self, Author, Branch, DroppedCounts, Growth, LineError, SessionFile},
     types::Dialect as WitDialect,
 };
 
@@ -33,9 +33,7 @@ pub(crate) struct Transcript {
     places: Vec<Place>,
     /// Id that the program of the session gave it; `None`: none.
     pub(crate) session: Option<String>,
-    blank_lines: usize,
-    byte_order_marks: usize,
-    carriage_returns: usize,
+    dropped: DroppedCounts,
     /// Detected format of the files; `None`: the dialect was given, or the format is unknown yet.
     format: Option<session_files::Format>,
     /// Given or detected dialect; `None`: unknown yet.
@@ -54,37 +52,37 @@ struct Place {
 
 impl std::fmt::Display for Place {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "{} line {}", shown(&self.file), self.line)
+        write!(formatter, "{} line {}", show_path(&self.file), self.line)
     }
 }
 
 /// How to read files.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reading {
+pub(crate) struct ReadOptions {
     pub(crate) dialect: Dialect,
     /// Author of plain texts; `None`: the files have messages.
     pub(crate) author: Option<Author>,
 }
 
-impl Reading {
-    /// Returns how the options of `lcm ingest` have files read.
-    pub(crate) fn of(options: &Ingest) -> Self {
+impl ReadOptions {
+    /// Returns the options that `lcm ingest` got.
+    pub(crate) fn new(options: &Ingest) -> Self {
         Self { dialect: options.dialect, author: options.author.map(Into::into) }
     }
 }
 
 /// Reads files one after the other: one conversation of all files together, or, if a file has
 /// several, each on its own.
-pub(crate) fn read_files(files: &[PathBuf], reading: Reading) -> Result<Vec<Transcript>> {
+pub(crate) fn read_files(files: &[PathBuf], read_options: ReadOptions) -> Result<Vec<Transcript>> {
     let mut transcripts = Vec::new();
     for file in files {
-        let next = read_open(file, &mut open(file)?, reading, Growth::Ended)?;
+        let next = read_open(file, &mut open(file)?, read_options, Growth::Ended)?;
         transcripts.extend(next);
     }
     if transcripts.len() > files.len() {
         return Ok(transcripts);
     }
-    let mut joined = Transcript { dialect: reading.dialect.wit(), ..Transcript::default() };
+    let mut joined = Transcript { dialect: read_options.dialect.wit(), ..Transcript::default() };
     for transcript in transcripts {
         joined.join(transcript)?;
     }
@@ -96,36 +94,37 @@ pub(crate) fn read_files(files: &[PathBuf], reading: Reading) -> Result<Vec<Tran
 pub(crate) fn read_open(
     file: &Path,
     source: &mut dyn BufRead,
-    reading: Reading,
+    read_options: ReadOptions,
     growth: Growth,
 ) -> Result<Vec<Transcript>> {
-    if reading.author.is_none() && reading.dialect.wit().is_some() {
-        let mut transcript = Transcript { dialect: reading.dialect.wit(), ..Transcript::default() };
+    if read_options.author.is_none() && read_options.dialect.wit().is_some() {
+        let mut transcript =
+            Transcript { dialect: read_options.dialect.wit(), ..Transcript::default() };
         transcript.add(file, source, growth == Growth::Growing)?;
         return Ok(Vec::from([transcript]));
     }
     let mut bytes = Vec::new();
     source.read_to_end(&mut bytes).map_err(|error| unreadable(file, &error))?;
-    let read = match reading.author {
+    let read = match read_options.author {
         Some(author) => session_files::read_notes(&bytes, author, growth).map(|it| Vec::from([it])),
         None => session_files::read_bytes(&bytes, growth),
     };
-    let sessions = read.map_err(|error| named(file, &error))?;
-    Ok(sessions.into_iter().map(|session| Transcript::of(file, session)).collect())
+    let sessions = read.map_err(|error| locate_error(file, &error))?;
+    Ok(sessions.into_iter().map(|session| Transcript::new(file, session)).collect())
 }
 
 /// Returns the error of a file or line.
-fn named(file: &Path, error: &LineError) -> Error {
+fn locate_error(file: &Path, error: &LineError) -> Error {
     let place = match error.line {
         Some(line) => Place { file: file.into(), line: line + 1 }.to_string(),
-        None => shown(file),
+        None => show_path(file),
     };
     Error::new(Code::InvalidInput, format!("{place} {}", error.reason))
 }
 
 impl Transcript {
     /// Returns the messages of a session of a file.
-    pub(crate) fn of(file: &Path, session: SessionFile) -> Self {
+    pub(crate) fn new(file: &Path, session: SessionFile) -> Self {
         let shared: Rc<Path> = file.into();
         let mut transcript = Self {
             branches: session.branches,
@@ -136,7 +135,7 @@ impl Transcript {
             ..Self::default()
         };
         if session.format.is_none() {
-            transcript.left.push(format!("{} holds no message yet", shown(file)));
+            transcript.left.push(format!("{} holds no message yet", show_path(file)));
         }
         for message in session.messages {
             transcript.lines.push(message.line);
@@ -152,7 +151,7 @@ impl Transcript {
             && dialect != found
         {
             let name = |it: &Self| it.format().unwrap_or("another format");
-            let file = next.places.first().map(|place| shown(&place.file));
+            let file = next.places.first().map(|place| show_path(&place.file));
             let message = format!(
                 "{} is {}, but the preceding files are {}; ingest each format on its own",
                 file.unwrap_or_default(),
@@ -171,9 +170,7 @@ impl Transcript {
         self.branches.append(&mut next.branches);
         self.places.append(&mut next.places);
         self.left.append(&mut next.left);
-        self.blank_lines += next.blank_lines;
-        self.byte_order_marks += next.byte_order_marks;
-        self.carriage_returns += next.carriage_returns;
+        self.dropped.add(next.dropped);
         self.format = next.format.or(self.format);
         self.dialect = next.dialect.or(self.dialect);
         self.session = self.session.take().or(next.session);
@@ -225,24 +222,15 @@ impl Transcript {
             if read.map_err(|error| unreadable(file, &error))? == 0 {
                 break;
             }
-            if growing && !bytes.ends_with(b"\n") && !is_whole(&bytes) {
+            if growing && !bytes.ends_with(b"\n") && !session_files::is_whole_line(&bytes) {
                 break;
             }
-            let without_mark = bytes.strip_prefix(b"\xEF\xBB\xBF").filter(|_| line == 1);
-            self.byte_order_marks += usize::from(without_mark.is_some());
-            let text = without_mark.unwrap_or(&bytes);
-            let text = text.strip_suffix(b"\n").unwrap_or(text);
-            let bare = text.strip_suffix(b"\r");
+            let text = if line == 1 { self.dropped.strip_mark(&bytes) } else { &bytes };
+            let Some(text) = self.dropped.strip_line(text) else { continue };
             let place = Place { file: Rc::clone(&shared), line };
-            let text = std::str::from_utf8(bare.unwrap_or(text)).map_err(|_| {
+            let text = std::str::from_utf8(text).map_err(|_| {
                 Error::new(Code::InvalidInput, format!("{place} must be valid UTF-8"))
             })?;
-            if text.trim().is_empty() {
-                // A lone byte-order mark does not count as a line.
-                self.blank_lines += usize::from(bytes.ends_with(b"\n") || !text.is_empty());
-                continue;
-            }
-            self.carriage_returns += usize::from(bare.is_some());
             self.messages.push(text.to_owned());
             self.places.push(place);
         }
@@ -250,7 +238,7 @@ impl Transcript {
     }
 
     /// Returns an error with the place of the message of this index before its text.
-    pub(crate) fn at(&self, index: usize, error: &Error) -> Error {
+    pub(crate) fn add_place(&self, index: usize, error: &Error) -> Error {
         match self.places.get(index) {
             Some(place) => Error::new(error.code, format!("{place}: {}", error.message)),
             None => error.clone(),
@@ -260,31 +248,18 @@ impl Transcript {
     /// Returns the counts of dropped lines and characters, and the warnings of session files, one
     /// line each.
     pub(crate) fn warnings(&self) -> Vec<String> {
-        let counted = [
-            (self.blank_lines, "blank line"),
-            (self.byte_order_marks, "byte-order mark"),
-            (self.carriage_returns, "carriage return"),
-        ];
-        let dropped = counted.iter().filter(|(count, _)| *count > 0).map(|(count, what)| {
-            let plural = if *count == 1 { "" } else { "s" };
-            format!("dropped {count} {what}{plural}")
-        });
+        let dropped = self.dropped.warnings().into_iter();
         dropped.chain(self.left.iter().cloned()).collect()
     }
-}
-
-/// Returns whether a line without an end is a complete JSON object.
-fn is_whole(line: &[u8]) -> bool {
-    let whole = || serde_json::from_slice::<&serde_json::value::RawValue>(line).is_ok();
-    line.trim_ascii_end().ends_with(b"}") && whole()
 }
 
 /// Reads a file as text; `-` is standard input.
 pub(crate) fn read_text(file: &Path) -> Result<String> {
     let mut bytes = Vec::new();
     open(file)?.read_to_end(&mut bytes).map_err(|error| unreadable(file, &error))?;
-    String::from_utf8(bytes)
-        .map_err(|_| Error::new(Code::InvalidInput, format!("{} must be valid UTF-8", shown(file))))
+    String::from_utf8(bytes).map_err(|_| {
+        Error::new(Code::InvalidInput, format!("{} must be valid UTF-8", show_path(file)))
+    })
 }
 
 /// Opens a file; `-` is standard input.
@@ -304,10 +279,10 @@ pub(crate) fn unreadable(file: &Path, error: &std::io::Error) -> Error {
         std::io::ErrorKind::NotFound => Code::NotFound,
         _ => Code::InvalidInput,
     };
-    Error::new(code, format!("cannot read {}: {error}", shown(file)))
+    Error::new(code, format!("cannot read {}: {error}", show_path(file)))
 }
 
-fn shown(file: &Path) -> String {
+fn show_path(file: &Path) -> String {
     if file.as_os_str() == "-" {
         "standard input".to_owned()
     } else {
@@ -361,7 +336,7 @@ mod tests {
     #[test]
     fn a_place_counts_lines_that_were_dropped() {
         let read = transcript(b"\n\n{}\n").unwrap();
-        let error = read.at(0, &Error::new(Code::InvalidInput, "no role"));
+        let error = read.add_place(0, &Error::new(Code::InvalidInput, "no role"));
         assert_eq!(error.message, "`t.jsonl` line 3: no role");
     }
 }

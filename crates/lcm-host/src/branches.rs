@@ -18,7 +18,7 @@ use crate::{
     error::{Code, Result},
     ingest::{IngestOptions, IngestReport, IngestResult},
     lcm::Lcm,
-    session_files::Branch,
+    session_files::{Branch, count_aside},
 };
 
 /// Warning about branches that were not stored.
@@ -36,6 +36,15 @@ pub struct SessionMessages<'a> {
     pub branches: &'a [Branch],
 }
 
+impl SessionMessages<'_> {
+    /// Returns the number of all messages, with those of branches.
+    #[must_use]
+    pub fn count_messages(&self) -> u64 {
+        let count = self.live.len() + count_aside(self.branches);
+        u64::try_from(count).unwrap_or(u64::MAX)
+    }
+}
+
 /// An ingest of a session with branches.
 struct SessionIngest<'a> {
     lcm: &'a Lcm,
@@ -44,6 +53,8 @@ struct SessionIngest<'a> {
     cancel: &'a Cancel,
     /// Seq of each stored message that has an entry id.
     seqs: HashMap<String, u64>,
+    /// Seq of the newest message that was read; 0: none was read.
+    seq_last: u64,
     /// Entry id of the newest stored message; `None`: there is no message, or it has no id.
     newest: Option<String>,
     report: IngestReport,
@@ -64,7 +75,7 @@ impl Lcm {
         cancel: &Cancel,
         progress: &mut dyn FnMut(usize),
     ) -> IngestResult<IngestReport> {
-        let SessionMessages { live, branches, .. } = session;
+        let SessionMessages { live, branches, .. } = *session;
         if branches.is_empty() {
             return self.ingest(conversation, live, options, cancel, progress);
         }
@@ -74,33 +85,30 @@ impl Lcm {
             options,
             cancel,
             seqs: HashMap::new(),
+            seq_last: 0,
             newest: None,
             report: IngestReport::default(),
         };
         ingest.read_stored()?;
-        let aside: usize = branches.iter().map(|branch| branch.messages.len()).sum();
-        let count = live.len() + aside;
         ingest.store_branches(session)?;
         let report = self.ingest(conversation, live, options, cancel, progress)?;
         ingest.add_report(report);
         let mut report = ingest.report;
-        report.skipped = u64::try_from(count).unwrap_or(u64::MAX).saturating_sub(report.ingested);
+        report.skipped = session.count_messages().saturating_sub(report.ingested);
         Ok(report)
     }
 }
 
 impl SessionIngest<'_> {
-    /// Reads the ids of all stored messages.
+    /// Reads the ids of the stored messages that were not read before.
     fn read_stored(&mut self) -> Result<()> {
-        let Self { lcm, conversation, cancel, seqs, newest, .. } = self;
-        seqs.clear();
-        *newest = None;
-        let mut seq = 0_u64;
-        let read = lcm.messages_all(conversation, 1, u64::MAX, cancel, &mut |text| {
-            seq = seq.saturating_add(1);
+        let Self { lcm, conversation, cancel, seqs, seq_last, newest, .. } = self;
+        let first = seq_last.saturating_add(1);
+        let read = lcm.messages_all(conversation, first, u64::MAX, cancel, &mut |text| {
+            *seq_last = seq_last.saturating_add(1);
             *newest = read_id(text);
             if let Some(id) = newest.clone() {
-                seqs.insert(id, seq);
+                seqs.insert(id, *seq_last);
             }
             Ok(())
         });
@@ -191,19 +199,8 @@ impl SessionIngest<'_> {
         let options = IngestOptions { append_mode, ..self.options.clone() };
         let ingest =
             self.lcm.ingest(self.conversation, messages, &options, self.cancel, &mut |_| ());
-        let report = ingest.map_err(|failure| failure.error)?;
-        let stored: u64 = report.ingested;
-        let is_all = usize::try_from(stored) == Ok(messages.len());
-        match report.seq_first {
-            Some(first) if is_all => {
-                let ids = messages.iter().map(|message| read_id(message));
-                let ids = (first..).zip(ids).filter_map(|(seq, id)| Some((id?, seq)));
-                self.seqs.extend(ids);
-            }
-            _ => self.read_stored()?,
-        }
-        self.add_report(report);
-        Ok(())
+        self.add_report(ingest.map_err(|failure| failure.error)?);
+        self.read_stored()
     }
 
     /// Sets aside the messages after this seq, or brings back those that lead to it.

@@ -77,7 +77,6 @@ export const FAILURE_TABLE = Object.freeze([
     code: "rate-limited",
     values: [
       "rate_limit_exceeded", "rate_limit_error", "rate_limit_reached_error", "too_many_requests",
-      
       "resource_exhausted", "slow_down", "throttling",
       "throttling.ratequota", "throttling.allocationquota", "limit_requests", "model_rate_limit",
     ],

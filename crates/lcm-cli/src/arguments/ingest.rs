@@ -30,14 +30,14 @@ pub(crate) struct Ingest {
     /// Key of the family that the conversation belongs to or joins
     #[arg(long, value_name = "KEY")]
     pub(crate) family: Option<String>,
-    /// Read plain text: each paragraph is a message of this author
+    /// Read plain text; each paragraph becomes a message of this author
     #[arg(long = "as", value_name = "AUTHOR", value_enum, conflicts_with = "dialect")]
     pub(crate) author: Option<Author>,
-    /// Of a folder, read only files that were changed since this date or time (2026-01-31, or with
-    /// T and a time of UTC), or in the last days (7d)
+    /// Read only files of a folder that were changed since this date (2026-01-31), this time in UTC
+    /// (2026-01-31T12:00), or in the last days (7d)
     #[arg(long, value_name = "TIME")]
     pub(crate) since: Option<String>,
-    /// Print what would be read, and store nothing
+    /// Print the conversations that would be stored, and store nothing
     #[arg(long, conflicts_with = "tail")]
     pub(crate) dry_run: bool,
     /// Files with one message per line, or with --dialect auto session files, exports and folders;

@@ -16,7 +16,7 @@ use super::ingest_many;
 use crate::{
     End,
     arguments::{Dialect, Global, Ingest},
-    input::{self, Reading, Transcript, unreadable},
+    input::{self, ReadOptions, Transcript, unreadable},
     output::{self, count, number},
     progress::Progress,
     session::Session,
@@ -43,7 +43,7 @@ struct Output<'a> {
 /// nothing that was read with the file is stored.
 pub(crate) fn run(global: &Global, options: &Ingest) -> Result<End> {
     if options.tail {
-        return tail(global, options);
+        return follow_file(global, options);
     }
     if options.files.iter().any(|file| file.is_dir()) {
         return ingest_many::run_folders(global, options);
@@ -51,12 +51,12 @@ pub(crate) fn run(global: &Global, options: &Ingest) -> Result<End> {
     if options.since.is_some() {
         return Err(Error::new(Code::InvalidInput, "`--since` requires a folder"));
     }
-    let transcripts = input::read_files(&options.files, Reading::of(options))?;
+    let transcripts = input::read_files(&options.files, ReadOptions::new(options))?;
     match transcripts.as_slice() {
         [transcript] if !options.dry_run => {
             let session = Session::open(global)?;
-            let report = ingest(&session, session.conversation, options, transcript)?;
-            print(&session, transcript, &report)?;
+            let report = ingest_transcript(&session, session.conversation, options, transcript)?;
+            print_report(&session, transcript, &report)?;
         }
         transcripts => ingest_many::run_transcripts(global, options, transcripts)?,
     }
@@ -64,7 +64,7 @@ pub(crate) fn run(global: &Global, options: &Ingest) -> Result<End> {
 }
 
 /// Ingests a file, and again after each change, until interrupted.
-fn tail(global: &Global, options: &Ingest) -> Result<End> {
+fn follow_file(global: &Global, options: &Ingest) -> Result<End> {
     let path = match options.files.as_slice() {
         [path] if path.as_os_str() != "-" => path,
         _ => return Err(Error::new(Code::InvalidInput, "`--tail` must have exactly one file")),
@@ -73,7 +73,7 @@ fn tail(global: &Global, options: &Ingest) -> Result<End> {
     let Some(first) = follower.look()? else {
         return Err(unreadable(path, &std::io::ErrorKind::NotFound.into()));
     };
-    let transcripts = read(path, options, first)?;
+    let transcripts = read_followed(path, options, first)?;
     let session = Session::open(global)?;
     ingest_followed(&session, options, &mut follower, &transcripts)?;
     drop(transcripts);
@@ -81,8 +81,8 @@ fn tail(global: &Global, options: &Ingest) -> Result<End> {
         session.cancel.check()?;
         session.cancel.sleep(POLL);
         let Some(reading) = follower.look()? else { continue };
-        let was = replaced(path, &reading);
-        let transcripts = read(path, options, reading).map_err(&was)?;
+        let was = name_replaced_file(path, &reading);
+        let transcripts = read_followed(path, options, reading).map_err(&was)?;
         if follower.is_ingested(&all_texts(&transcripts)) {
             continue;
         }
@@ -99,8 +99,8 @@ fn ingest_followed(
 ) -> Result<()> {
     match transcripts {
         [transcript] => {
-            let report = ingest(session, session.conversation, options, transcript)?;
-            print(session, transcript, &report)?;
+            let report = ingest_transcript(session, session.conversation, options, transcript)?;
+            print_report(session, transcript, &report)?;
         }
         transcripts => ingest_many::store_transcripts(session, options, transcripts)?,
     }
@@ -113,15 +113,22 @@ fn all_texts(transcripts: &[Transcript]) -> Vec<String> {
 }
 
 /// Reads the messages of the complete lines of a followed file.
-fn read(path: &Path, options: &Ingest, reading: session_files::Reading) -> Result<Vec<Transcript>> {
+fn read_followed(
+    path: &Path,
+    options: &Ingest,
+    reading: session_files::Reading,
+) -> Result<Vec<Transcript>> {
     let growth = if reading.is_growing { Growth::Growing } else { Growth::Ended };
     let mut source = BufReader::new(reading.file);
-    input::read_open(path, &mut source, Reading::of(options), growth)
+    input::read_open(path, &mut source, ReadOptions::new(options), growth)
 }
 
 /// Returns a function that maps errors. If `reading` is of a file that was replaced, the function
 /// says so before the message of each error, except `cancelled`.
-fn replaced(path: &Path, reading: &session_files::Reading) -> impl Fn(Error) -> Error + use<> {
+fn name_replaced_file(
+    path: &Path,
+    reading: &session_files::Reading,
+) -> impl Fn(Error) -> Error + use<> {
     let before = reading.is_replaced.then(|| {
         format!("in the old file at `{}`, before the file was replaced: ", path.display())
     });
@@ -134,7 +141,7 @@ fn replaced(path: &Path, reading: &session_files::Reading) -> impl Fn(Error) -> 
 }
 
 /// Stores the messages of a transcript in a conversation.
-pub(super) fn ingest(
+pub(super) fn ingest_transcript(
     session: &Session<'_>,
     conversation: &str,
     options: &Ingest,
@@ -155,7 +162,9 @@ pub(super) fn ingest(
             progress.at(done);
         })
         .map_err(|failure| match failure.index {
-            Some(index) => propose_auto(options, transcript, transcript.at(index, &failure.error)),
+            Some(index) => {
+                propose_auto(options, transcript, transcript.add_place(index, &failure.error))
+            }
             None => failure.error,
         })?;
     drop(progress);
@@ -173,7 +182,11 @@ fn propose_auto(options: &Ingest, transcript: &Transcript, error: Error) -> Erro
     Error::new(error.code, message)
 }
 
-fn print(session: &Session<'_>, transcript: &Transcript, report: &IngestReport) -> Result<()> {
+fn print_report(
+    session: &Session<'_>,
+    transcript: &Transcript,
+    report: &IngestReport,
+) -> Result<()> {
     if session.json {
         return output::json(&Output {
             conversation: session.conversation,

@@ -12,7 +12,7 @@ use lcm_host::{
 };
 use serde::Serialize;
 
-use super::ingest::ingest;
+use super::ingest::ingest_transcript;
 use crate::{
     End,
     arguments::{Dialect, Global, Ingest},
@@ -59,7 +59,7 @@ struct Report {
     skipped: u64,
 }
 
-/// An error of a visit: of the program, or of a folder that cannot be listed.
+/// An error that ends a visit: of an ingest, or of a folder that cannot be listed.
 struct VisitError(Error);
 
 impl From<std::io::Error> for VisitError {
@@ -108,7 +108,7 @@ pub(super) fn run_folders(global: &Global, options: &Ingest) -> Result<End> {
         );
         return Err(Error::new(Code::InvalidInput, message));
     }
-    print(global.json, &report)?;
+    print_report(global.json, &report)?;
     Ok(End::Done)
 }
 
@@ -119,7 +119,7 @@ pub(super) fn run_transcripts(
     transcripts: &[Transcript],
 ) -> Result<()> {
     if options.dry_run {
-        return store(None, (&global.conversation, global.json), options, transcripts);
+        return store_all(None, (&global.conversation, global.json), options, transcripts);
     }
     store_transcripts(&Session::open(global)?, options, transcripts)
 }
@@ -130,10 +130,10 @@ pub(super) fn store_transcripts(
     options: &Ingest,
     transcripts: &[Transcript],
 ) -> Result<()> {
-    store(Some(session), (session.conversation, session.json), options, transcripts)
+    store_all(Some(session), (session.conversation, session.json), options, transcripts)
 }
 
-fn store(
+fn store_all(
     session: Option<&Session<'_>>,
     (name, json): (&str, bool),
     options: &Ingest,
@@ -152,7 +152,7 @@ fn store(
         let row = new_row(conversation, None, transcript, options.family.clone());
         add_row(session, options, transcript, row, &mut report)?;
     }
-    print(json, &report)
+    print_report(json, &report)
 }
 
 fn new_row(
@@ -161,15 +161,12 @@ fn new_row(
     transcript: &Transcript,
     family: Option<String>,
 ) -> Row {
-    let aside = transcript.session_messages().branches.iter();
-    let aside: usize = aside.map(|branch| branch.messages.len()).sum();
-    let messages = transcript.messages.len() + aside;
     Row {
         conversation,
         file: file.map(Path::to_path_buf),
         format: transcript.format(),
         family,
-        messages: u64::try_from(messages).unwrap_or(u64::MAX),
+        messages: transcript.session_messages().count_messages(),
         ingested: None,
         revision: None,
         warnings: transcript.warnings(),
@@ -186,7 +183,7 @@ fn add_row(
 ) -> Result<()> {
     if let Some(session) = session {
         let options = Ingest { family: row.family.clone(), ..options.clone() };
-        let stored = ingest(session, &row.conversation, &options, transcript)?;
+        let stored = ingest_transcript(session, &row.conversation, &options, transcript)?;
         report.ingested = report.ingested.saturating_add(stored.ingested);
         report.skipped = report.skipped.saturating_add(stored.skipped);
         (row.ingested, row.revision) = (Some(stored.ingested), Some(stored.revision));
@@ -209,11 +206,11 @@ fn add_entry(
         }
         FolderEntry::Session(found) => {
             let family = options.family.clone().or(Some(found.family));
-            let transcript = Transcript::of(&found.path, found.file);
+            let transcript = Transcript::new(&found.path, found.file);
             let row = new_row(found.conversation, Some(&found.path), &transcript, family);
             let file = row.file.clone().unwrap_or_default();
             match add_row(session, options, &transcript, row, report) {
-                // The message of one file keeps no other file from being stored.
+                // A message that is refused does not stop the ingest of other files.
                 Err(error) if error.code == Code::InvalidInput => {
                     report.not_read.push(Refused { file, reason: error.message });
                 }
@@ -224,7 +221,7 @@ fn add_entry(
     Ok(())
 }
 
-fn print(json: bool, report: &Report) -> Result<()> {
+fn print_report(json: bool, report: &Report) -> Result<()> {
     if json {
         return output::json(report);
     }

@@ -197,7 +197,7 @@ fn lines_of_another_form_are_named_and_store_nothing() {
             [good.as_bytes(), b"{\"role\":\"user\",\"content\":\"a\"}\n"].concat(),
             "line 5 looks like",
         ),
-        (b"{\"kind\":\"unheard\"}\n".to_vec(), "must have one of the forms Claude Code, Codex"),
+        (b"{\"kind\":\"unheard\"}\n".to_vec(), "must have one of the formats Claude Code, Codex"),
     ];
     for (bytes, says) in cases {
         place.write("s.jsonl", bytes);

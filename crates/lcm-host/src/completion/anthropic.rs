@@ -115,7 +115,7 @@ impl Anthropic {
         let (Some(answer), Some(content)) = (&answer, content) else {
             return Err(other("returned no completion"));
         };
-        let finish = self.endpoint.finish(answer.get("stop_reason"))?;
+        let finish = self.endpoint.check_finish(answer.get("stop_reason"))?;
         // Content blocks; only text blocks are part of the answer.
         let text =
             super::text(content).ok_or_else(|| other("answered with content that is no text"))?;

@@ -152,7 +152,7 @@ impl Endpoint {
     }
 
     /// Returns how an answer ended, by the provider's word; any other value counts as no word.
-    pub(super) fn finish(
+    pub(super) fn check_finish(
         &self,
         word: Option<&Value>,
     ) -> std::result::Result<Finish, CompletionError> {

@@ -1,11 +1,11 @@
-//! What the words mean with which providers say why an answer ended, as data.
+//! A table of the words with which providers name the end of an answer.
 //!
 //! The rows are those of `docs/model-failures.md` with the evidence `finish`; a test compares them.
 //! In: a word. Out: the end of the answer, or a failure.
 
 use crate::types::{CompletionErrorCode as Code, Finish};
 
-/// What a provider's word for the end of an answer means.
+/// The meaning of a provider's word for the end of an answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum FinishMeaning {
     /// The answer ended so.

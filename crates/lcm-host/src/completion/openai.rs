@@ -139,7 +139,7 @@ impl OpenAi {
         let refused = refused.filter(|text| !text.is_empty()).map(str::to_owned);
         let finish = match refused {
             Some(_) => Finish::Refusal,
-            None => self.endpoint.finish(choice.get("finish_reason"))?,
+            None => self.endpoint.check_finish(choice.get("finish_reason"))?,
         };
         // A text, an array of parts, or null if the message has only reasoning or a refusal.
         let text = super::text(message.get("content").unwrap_or(&Value::Null))

@@ -8,7 +8,7 @@
 //! The time of a session has no time zone and is no time of a message, so messages are undated.
 
 use super::{
-    Found, Growth,
+    Growth, SessionContent,
     records::{self, Collector, Draft},
 };
 
@@ -22,7 +22,7 @@ pub(super) fn is_history(text: &str) -> bool {
 /// Lines, each with its index in the file.
 type IndexedLines<'a> = Vec<(usize, &'a str)>;
 
-/// LineAuthor of consecutive lines.
+/// Author of consecutive lines.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum LineAuthor {
     Person,
@@ -32,7 +32,7 @@ enum LineAuthor {
 
 /// Reads the sessions of a history. Lines before the first session are one, too. The last message
 /// of a growing file is not read, because its next line may belong to it.
-pub(super) fn read(text: &str, growth: Growth) -> Vec<Found> {
+pub(super) fn read(text: &str, growth: Growth) -> Vec<SessionContent> {
     let mut sessions: Vec<(Option<&str>, IndexedLines<'_>)> = Vec::new();
     for (index, line) in text.lines().enumerate() {
         if let Some(time) = line.strip_prefix(START) {
@@ -51,10 +51,10 @@ pub(super) fn read(text: &str, growth: Growth) -> Vec<Found> {
     sessions.filter(|found| !found.messages.is_empty()).collect()
 }
 
-fn read_session(time: Option<&str>, lines: &[(usize, &str)], growth: Growth) -> Found {
+fn read_session(time: Option<&str>, lines: &[(usize, &str)], growth: Growth) -> SessionContent {
     let mut out = Collector::default();
     let session = time.map(|time| format!("aider {time}"));
-    out.ids.enter(session.as_deref().unwrap_or_default());
+    out.ids.enter_session(session.as_deref().unwrap_or_default());
     out.set_session(session, None);
     let mut run: Vec<&str> = Vec::new();
     let (mut author, mut first) = (LineAuthor::Model, 0);
@@ -77,7 +77,7 @@ fn read_session(time: Option<&str>, lines: &[(usize, &str)], growth: Growth) -> 
             is_fenced = !is_fenced;
         }
         if next != author {
-            push(&mut out, author, first, &run);
+            push_message(&mut out, author, first, &run);
             (author, first) = (next, *index);
             run.clear();
         }
@@ -87,19 +87,19 @@ fn read_session(time: Option<&str>, lines: &[(usize, &str)], growth: Growth) -> 
         run.push(text.strip_suffix("  ").unwrap_or(text));
     }
     if growth == Growth::Ended {
-        push(&mut out, author, first, &run);
+        push_message(&mut out, author, first, &run);
     }
-    out.finish()
+    out.into_content()
 }
 
-fn push(out: &mut Collector, author: LineAuthor, index: usize, run: &[&str]) {
+fn push_message(out: &mut Collector, author: LineAuthor, index: usize, run: &[&str]) {
     let text = run.join("\n");
     let text = text.trim();
     if text.is_empty() {
         return;
     }
     let role = if author == LineAuthor::Model { "assistant" } else { "user" };
-    let mut draft = Draft::new(role).with(Vec::from([records::text_part(text)]));
+    let mut draft = Draft::new(role).with_parts(Vec::from([records::text_part(text)]));
     if author == LineAuthor::Program {
         r#"{"console":true}"#.clone_into(&mut draft.source);
     }

@@ -6,7 +6,10 @@
 
 use serde_json::value::RawValue;
 
-use super::line::{self, Object, Text};
+use super::{
+    line::{self, Object, Text},
+    records,
+};
 
 /// Types of attachments with content: the words before the name, the member with the name, and
 /// that with the content.
@@ -49,35 +52,29 @@ pub(super) fn read(attachment: &Object<'_>) -> Option<String> {
     let content = attachment.any(content)?;
     let name = attachment.text(name).unwrap_or_default();
     let title = if name.is_empty() { format!("{title}:") } else { format!("{title} {name}:") };
-    let blocks = match image(content) {
-        Some(image) => Vec::from([text_block(&title), image]),
+    let blocks = match read_image(content) {
+        Some(image) => Vec::from([records::text_part(&title), image]),
         None => {
             let text = collect_text(content);
             if text.trim().is_empty() {
                 return None;
             }
-            Vec::from([text_block(&format!("{title}\n{text}"))])
+            Vec::from([records::text_part(&format!("{title}\n{text}"))])
         }
     };
     let text = Text::default().string("role", "user").raw("content", &line::array(&blocks));
     Some(text.raw("isMeta", "true").string("attachment", &kind).end())
 }
 
-fn text_block(text: &str) -> String {
-    Text::default().string("type", "text").string("text", text).end()
-}
-
 /// Returns the image in the content of a file; `None`: the content is no image.
-fn image(content: &RawValue) -> Option<String> {
-    let content = Object::of(content)?;
+fn read_image(content: &RawValue) -> Option<String> {
+    let content = Object::from_value(content)?;
     let file = content.object("file")?;
     let (data, mime) = (file.text("base64")?, file.text("type")?);
     if content.text("type").as_deref() != Some("image") {
         return None;
     }
-    let source = Text::default().string("type", "base64").string("media_type", &mime);
-    let source = source.string("data", &data).end();
-    Some(Text::default().string("type", "image").raw("source", &source).end())
+    Some(records::image_block(&mime, &data))
 }
 
 /// Returns the texts of a content: a string, a list, or an object that has it in a known member;
@@ -90,7 +87,7 @@ fn collect_text(value: &RawValue) -> String {
         let texts: Vec<String> = list.into_iter().map(collect_text).collect();
         return texts.join("\n");
     }
-    let Some(object) = Object::of(value) else { return value.get().to_owned() };
+    let Some(object) = Object::from_value(value) else { return value.get().to_owned() };
     match NESTED.iter().find_map(|key| object.any(key)) {
         Some(inner) => collect_text(inner),
         None => value.get().to_owned(),

@@ -1,4 +1,4 @@
-//! Reads messages in the forms of libraries and of agents that store chats line by line: Kimi,
+//! Reads messages in the formats of libraries and of agents that store chats line by line: Kimi,
 //! Hermes, `LangChain`, the AI SDK.
 //!
 //! In: records with a role or type. Out: messages of `openai-chat` for Kimi and Hermes, without the
@@ -7,9 +7,9 @@
 use serde_json::value::RawValue;
 
 use super::{
-    FileMessage, Found,
-    entries::{Ids, Left},
-    forms::{Fit, Format},
+    FileMessage, SessionContent,
+    entries::{Ids, SkippedCounts},
+    formats::{Fit, Format},
     line::{self, Object, Text, quoted},
     records::{self, Collector, Draft, Piece},
 };
@@ -32,7 +32,7 @@ const LANG_CHAIN_TYPES: [(&str, &str); 13] = [
 ];
 
 /// Returns how a record fits a session of Kimi or Hermes.
-pub(super) fn fit_agent_chat(object: &Object<'_>) -> Fit {
+pub(super) fn compare_agent_chat(object: &Object<'_>) -> Fit {
     match object.text("role") {
         Some(role) if role.starts_with('_') || role == "session_meta" => Fit::Typical,
         Some(role) if ["system", "user", "assistant", "tool"].contains(&role.as_str()) => {
@@ -43,7 +43,7 @@ pub(super) fn fit_agent_chat(object: &Object<'_>) -> Fit {
 }
 
 /// Returns how a record fits messages of `LangChain`.
-pub(super) fn fit_lang_chain(object: &Object<'_>) -> Fit {
+pub(super) fn compare_lang_chain(object: &Object<'_>) -> Fit {
     // Records of Claude Code have the type `system`, too.
     let others = ["role", "uuid", "sessionId", "subtype"];
     if others.iter().any(|key| object.has(key)) {
@@ -54,12 +54,13 @@ pub(super) fn fit_lang_chain(object: &Object<'_>) -> Fit {
 }
 
 /// Returns how a record fits messages of the AI SDK.
-pub(super) fn fit_ai_sdk(object: &Object<'_>) -> Fit {
+pub(super) fn compare_ai_sdk(object: &Object<'_>) -> Fit {
     if object.text("role").is_none() || object.has("tool_calls") {
         return Fit::No;
     }
     let blocks = object.list("content").or_else(|| object.list("parts")).unwrap_or_default();
-    let kinds = blocks.into_iter().filter_map(Object::of).filter_map(|block| block.text("type"));
+    let kinds =
+        blocks.into_iter().filter_map(Object::from_value).filter_map(|block| block.text("type"));
     let mut fit = Fit::Possible;
     for kind in kinds {
         let is_tool = kind == "dynamic-tool" || kind == "step-start" || kind.starts_with("tool-");
@@ -72,7 +73,7 @@ pub(super) fn fit_ai_sdk(object: &Object<'_>) -> Fit {
     fit
 }
 
-pub(super) fn read(format: Format, lines: &[String], objects: &[Object<'_>]) -> Found {
+pub(super) fn read(format: Format, lines: &[String], objects: &[Object<'_>]) -> SessionContent {
     match format {
         Format::LangChain => read_lang_chain(lines, objects),
         Format::AiSdk => read_ai_sdk(lines, objects),
@@ -80,24 +81,25 @@ pub(super) fn read(format: Format, lines: &[String], objects: &[Object<'_>]) -> 
     }
 }
 
-fn read_agent_chat(lines: &[String], objects: &[Object<'_>]) -> Found {
-    let (mut ids, mut left, mut found) = (Ids::default(), Left::default(), Found::default());
+fn read_agent_chat(lines: &[String], objects: &[Object<'_>]) -> SessionContent {
+    let (mut ids, mut left, mut found) =
+        (Ids::default(), SkippedCounts::default(), SessionContent::default());
     for (index, (line, object)) in lines.iter().zip(objects).enumerate() {
         let role = object.text("role").unwrap_or_default();
         let text = object.text("content");
         if role == "_system_prompt" && text.is_some() {
             // The prompt of the system stands in a record of its own.
-            let id = ids.of_line(line);
+            let id = ids.name_line(line);
             let message = Text::default().string("id", &id).string("role", "system");
             let message = message.kept("content", object.any("content")).end();
             found.messages.push(FileMessage { text: message, line: index });
         } else if role.starts_with('_') || role == "session_meta" {
             found.session = found.session.or_else(|| object.text("session_id"));
-            left.other(&role);
+            left.count_line(&role);
         } else {
             let id = match object.text("id") {
-                Some(id) => ids.own(&id, line),
-                None => ids.of_line(line),
+                Some(id) => ids.name_entry(&id, line),
+                None => ids.name_line(line),
             };
             let text = write_agent_chat(&id, object);
             found.messages.push(FileMessage { text, line: index });
@@ -113,7 +115,8 @@ fn read_agent_chat(lines: &[String], objects: &[Object<'_>]) -> Found {
 fn write_agent_chat(id: &str, object: &Object<'_>) -> String {
     let head = Text::default().string("id", id);
     let blocks = object.list("content").unwrap_or_default();
-    let thought = |block: &&RawValue| Object::of(block).and_then(|block| block.text("think"));
+    let thought =
+        |block: &&RawValue| Object::from_value(block).and_then(|block| block.text("think"));
     let thoughts: Vec<String> = blocks.iter().filter_map(thought).collect();
     if thoughts.is_empty() || object.has("reasoning_content") {
         return head.rest(object, &["id"]).end();
@@ -143,7 +146,7 @@ fn lang_chain_message<'a>(object: &Object<'a>) -> Option<(&'static str, Object<'
     }
 }
 
-fn read_lang_chain(lines: &[String], objects: &[Object<'_>]) -> Found {
+fn read_lang_chain(lines: &[String], objects: &[Object<'_>]) -> SessionContent {
     let mut out = Collector::default();
     let used =
         ["type", "content", "id", "tool_calls", "tool_call_id", "name", "data", "lc", "kwargs"];
@@ -160,19 +163,19 @@ fn read_lang_chain(lines: &[String], objects: &[Object<'_>]) -> Found {
         } else {
             pieces.extend(read_blocks(&message));
             let calls = message.list("tool_calls").unwrap_or_default();
-            for call in calls.into_iter().filter_map(Object::of) {
+            for call in calls.into_iter().filter_map(Object::from_value) {
                 let (id, name) = (call.text("id").unwrap_or_default(), call.text("name"));
                 let input = call.any("args").map_or("{}", RawValue::get);
                 let part = records::call_part(&id, &name.unwrap_or_default(), input);
                 pieces.push(Piece::Part(part));
             }
         }
-        let draft = Draft::new(role).at(id.as_deref(), None).source(&message, &used);
+        let draft = Draft::new(role).with_id(id.as_deref(), None).with_source(&message, &used);
         if out.push_pieces(index, line, &draft, pieces).is_none() {
-            out.left.other("message without content");
+            out.left.count_line("message without content");
         }
     }
-    out.finish()
+    out.into_content()
 }
 
 /// Returns the pieces of `content`. Calls among the blocks are left to `tool_calls`.
@@ -185,14 +188,14 @@ fn read_blocks(message: &Object<'_>) -> Vec<Piece> {
         if let Ok(text) = serde_json::from_str::<String>(value.get()) {
             return Some(Piece::Part(records::text_part(&text)));
         }
-        let block = Object::of(value)?;
+        let block = Object::from_value(value)?;
         let is_call = block.text("type").as_deref() == Some("tool_use");
         (!is_call).then(|| records::convert_block(&block, value.get(), ""))
     };
     blocks.filter_map(piece).collect()
 }
 
-fn read_ai_sdk(lines: &[String], objects: &[Object<'_>]) -> Found {
+fn read_ai_sdk(lines: &[String], objects: &[Object<'_>]) -> SessionContent {
     let mut out = Collector::default();
     for (index, (line, object)) in lines.iter().zip(objects).enumerate() {
         let role = match object.text("role").as_deref() {
@@ -211,16 +214,16 @@ fn read_ai_sdk(lines: &[String], objects: &[Object<'_>]) -> Found {
                 .collect(),
         };
         let (id, time) = (object.text("id"), object.any("createdAt").map(RawValue::get));
-        let draft = Draft::new(role).at(id.as_deref(), time);
-        let draft = draft.source(object, &["id", "role", "content", "parts", "createdAt"]);
+        let draft = Draft::new(role).with_id(id.as_deref(), time);
+        let draft = draft.with_source(object, &["id", "role", "content", "parts", "createdAt"]);
         out.push_pieces(index, line, &draft, pieces);
     }
-    out.finish()
+    out.into_content()
 }
 
 /// Converts a block of the AI SDK: a call may have its result beside it.
 fn read_ai_sdk_block(value: &RawValue) -> Vec<Piece> {
-    let Some(block) = Object::of(value) else { return Vec::new() };
+    let Some(block) = Object::from_value(value) else { return Vec::new() };
     let text = |key| block.text(key).unwrap_or_default();
     let kind = text("type");
     let (id, input) = (text("toolCallId"), block.any("input").or_else(|| block.any("args")));
@@ -267,6 +270,7 @@ fn read_ai_sdk_block(value: &RawValue) -> Vec<Piece> {
 
 /// Returns the output of a call as JSON, without its envelope.
 fn read_ai_sdk_output(output: &RawValue) -> String {
-    let inner = Object::of(output).filter(|it| it.has("type")).and_then(|it| it.any("value"));
+    let inner =
+        Object::from_value(output).filter(|it| it.has("type")).and_then(|it| it.any("value"));
     inner.unwrap_or(output).get().to_owned()
 }

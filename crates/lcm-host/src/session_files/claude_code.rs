@@ -24,15 +24,13 @@ use std::collections::{HashMap, HashSet};
 use serde_json::value::RawValue;
 
 use super::{
-    FileMessage, Found, LineError, attachments,
-    entries::{Ids, Left, SUMMARY},
+    FileMessage, LineError, SessionContent, attachments,
+    entries::{Ids, SUB_AGENTS, SUMMARY, SkippedCounts},
     line::{Object, Text},
     queue,
     records::Branches,
-    tree::{self, Node},
+    tree::{Node, Tree},
 };
-
-const SIDECHAIN: &str = "messages of sub-agents";
 
 /// Members of a line that are added to its message if they are true.
 const MARKS: [&str; 3] = ["isMeta", "isApiErrorMessage", "isCompactSummary"];
@@ -49,37 +47,37 @@ struct Line<'a> {
     made: Option<String>,
 }
 
-pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<Found, LineError> {
+pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<SessionContent, LineError> {
     let mut ids = Ids::default();
-    let mut left = Left::default();
+    let mut left = SkippedCounts::default();
     let messages = read_lines(lines, objects, &mut ids, &mut left)?;
     let is_main = messages.iter().any(|line| !is_side(line.object));
     let nodes = build_nodes(objects, &messages, is_main);
-    let live = live(&nodes, &messages);
-    let parents = tree::parents(&nodes);
+    let mut tree = Tree::new(&nodes);
+    let live = find_live_lines(&tree, &messages);
     let by_index: HashMap<usize, &Line<'_>> =
         messages.iter().map(|line| (line.index, line)).collect();
-    let mut taken: HashMap<usize, &str> = HashMap::new();
-    let (mut found, mut branches) = (Found::default(), Branches::default());
-    for index in tree::order(&parents) {
+    let (mut found, mut branches) = (SessionContent::default(), Branches::default());
+    for index in tree.order_entries() {
+        tree.record_message(index, None);
         let Some(line) = by_index.get(&index) else { continue };
         let is_summary = line.object.is_true("isCompactSummary");
         if is_main && is_side(line.object) {
-            left.message(SIDECHAIN);
+            left.count_message(SUB_AGENTS);
             continue;
         }
         let is_live = live.contains(&index);
         if is_summary && (!is_live || !found.messages.is_empty()) {
-            left.message(SUMMARY);
+            left.count_message(SUMMARY);
             continue;
         }
-        let message = FileMessage { text: text(line), line: index };
+        let message = FileMessage { text: write_message(line), line: index };
         if is_live {
             found.messages.push(message);
         } else {
-            branches.push(&line.id, message, find_taken(&parents, index, &taken));
+            branches.push(&line.id, message, tree.message_before(index));
         }
-        taken.insert(index, &line.id);
+        tree.record_message(index, Some(line.id.clone()));
     }
     found.branches = branches.into_list();
     left.set_aside(&found.branches);
@@ -95,7 +93,7 @@ fn read_lines<'a>(
     lines: &[String],
     objects: &'a [Object<'a>],
     ids: &mut Ids,
-    left: &mut Left,
+    left: &mut SkippedCounts,
 ) -> Result<Vec<Line<'a>>, LineError> {
     let queued = queue::find_prompts(objects);
     let mut messages = Vec::new();
@@ -112,15 +110,15 @@ fn read_lines<'a>(
         }
         if !is_message && made.is_none() {
             match object.object("attachment").and_then(|attachment| attachment.text("type")) {
-                Some(attached) => left.other(&format!("attachment {attached}")),
-                None => left.other(&kind),
+                Some(attached) => left.count_line(&format!("attachment {attached}")),
+                None => left.count_line(&kind),
             }
             continue;
         }
         let content = object.any("message").or_else(|| object.any("attachment"));
         let id = match object.text("uuid") {
-            Some(uuid) => ids.own(&uuid, content.map_or("", RawValue::get)),
-            None => ids.of_line(line),
+            Some(uuid) => ids.name_entry(&uuid, content.map_or("", RawValue::get)),
+            None => ids.name_line(line),
         };
         let message = message.filter(|_| is_message).unwrap_or_default();
         messages.push(Line { index, id, is_user: kind != "assistant", object, message, made });
@@ -131,23 +129,6 @@ fn read_lines<'a>(
 /// Returns whether a line belongs to a sub-agent.
 fn is_side(object: &Object<'_>) -> bool {
     object.is_true("isSidechain") || object.text("parent_tool_use_id").is_some()
-}
-
-/// Returns the entry id of the nearest ancestor that became a message.
-fn find_taken(
-    parents: &[Option<usize>],
-    index: usize,
-    taken: &HashMap<usize, &str>,
-) -> Option<String> {
-    let mut at = index;
-    // Each step goes to a parent, and a cycle has at most as many entries as the file.
-    for _ in 0..parents.len() {
-        at = parents.get(at).copied().flatten()?;
-        if let Some(id) = taken.get(&at) {
-            return Some((*id).to_owned());
-        }
-    }
-    None
 }
 
 /// Returns the nodes of the session tree. `is_main`: lines of sub-agents are no part of it.
@@ -166,8 +147,8 @@ fn build_nodes(objects: &[Object<'_>], messages: &[Line<'_>], is_main: bool) -> 
 }
 
 /// Returns the indexes of the live lines.
-fn live(nodes: &[Node], messages: &[Line<'_>]) -> HashSet<usize> {
-    let on_branch = tree::live(nodes).into_iter().enumerate();
+fn find_live_lines(tree: &Tree, messages: &[Line<'_>]) -> HashSet<usize> {
+    let on_branch = tree.find_live().into_iter().enumerate();
     let mut live: HashSet<usize> =
         on_branch.filter(|(_, live)| *live).map(|(index, _)| index).collect();
     let of_branch = |live: &HashSet<usize>, line: &Line<'_>| live.contains(&line.index);
@@ -182,7 +163,9 @@ fn live(nodes: &[Node], messages: &[Line<'_>]) -> HashSet<usize> {
     live.extend(messages.iter().filter(of_answer).map(|line| line.index));
     let blocks = |is_user: bool, key: &'static str| -> Vec<(usize, String)> {
         let lines = messages.iter().filter(|line| line.is_user == is_user);
-        lines.flat_map(|line| ids_of(line, key).into_iter().map(|id| (line.index, id))).collect()
+        lines
+            .flat_map(|line| list_block_ids(line, key).into_iter().map(|id| (line.index, id)))
+            .collect()
     };
     let calls: HashSet<String> = blocks(false, "id")
         .into_iter()
@@ -202,17 +185,17 @@ fn live(nodes: &[Node], messages: &[Line<'_>]) -> HashSet<usize> {
 
 /// Returns the member `key` of each `tool_result` block of a user line, or of each `tool_use` block
 /// of another line.
-fn ids_of(line: &Line<'_>, key: &str) -> Vec<String> {
+fn list_block_ids(line: &Line<'_>, key: &str) -> Vec<String> {
     let kind = if line.is_user { "tool_result" } else { "tool_use" };
     let blocks = line.message.list("content").unwrap_or_default();
-    let blocks = blocks.into_iter().filter_map(Object::of);
+    let blocks = blocks.into_iter().filter_map(Object::from_value);
     let of_kind = blocks.filter(|block| block.text("type").as_deref() == Some(kind));
     of_kind.filter_map(|block| block.text(key)).collect()
 }
 
 /// Returns the message as written, with the entry id, the time and the marks of its line. A member
 /// `id` of the message itself is renamed, and a member `timestamp` if the line has a time.
-fn text(line: &Line<'_>) -> String {
+fn write_message(line: &Line<'_>) -> String {
     let Line { object, message, .. } = line;
     if let Some(made) = &line.made {
         let head = Text::default().string("id", &line.id);

@@ -16,8 +16,8 @@
 use serde_json::value::RawValue;
 
 use super::{
-    FileMessage, Found, LineError,
-    entries::{Ids, Left},
+    FileMessage, LineError, SessionContent,
+    entries::{Ids, SkippedCounts},
     line::{self, Object, Text},
     records,
 };
@@ -26,15 +26,15 @@ const SNAPSHOT: &str = "snapshots of the program";
 const SUMMARY: &str = "summaries of the program, whose items are in the file";
 const ROLE: &str = "items of another role than system, developer, user and assistant";
 
-pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<Found, LineError> {
+pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<SessionContent, LineError> {
     let mut ids = Ids::default();
-    let mut left = Left::default();
-    let mut found = Found::default();
+    let mut left = SkippedCounts::default();
+    let mut found = SessionContent::default();
     // Indexes of the messages with which the live turns begin.
     let mut turns: Vec<usize> = Vec::new();
     for (index, (line, object)) in lines.iter().zip(objects).enumerate() {
-        let session = session(object).unwrap_or_default();
-        ids.enter(&session);
+        let session = read_session_id(object).unwrap_or_default();
+        ids.enter_session(&session);
         found.session = found.session.or_else(|| Some(session).filter(|id| !id.is_empty()));
         let kind = object.text("type").or_else(|| object.text("record_type"));
         let kind = kind.unwrap_or_else(|| "header".to_owned());
@@ -50,31 +50,33 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<Found, Li
         }
         let item = match (kind.as_str(), payload) {
             ("response_item", Some(item)) => Some(item),
-            ("compacted", Some(payload)) if found.messages.is_empty() => summary(&payload),
+            ("compacted", Some(payload)) if found.messages.is_empty() => read_summary(&payload),
             ("compacted", _) => {
-                left.message(SUMMARY);
+                left.count_message(SUMMARY);
                 continue;
             }
             _ => None,
         };
         let bare = !object.has("payload") && object.has("type");
         let Some(item) = item.as_ref().or_else(|| bare.then_some(object)) else {
-            left.other(&kind);
+            left.count_line(&kind);
             continue;
         };
         let id = match item.text("id") {
-            Some(id) => ids.own(&id, object.any("payload").map_or(line.as_str(), RawValue::get)),
-            None => ids.of_line(line),
+            Some(id) => {
+                ids.name_entry(&id, object.any("payload").map_or(line.as_str(), RawValue::get))
+            }
+            None => ids.name_line(line),
         };
         let head = Text::default().string("id", &id).kept("timestamp", object.any("timestamp"));
-        match message(head, item) {
+        match convert_item(head, item) {
             Ok(text) => {
                 if begins_turn(item) {
                     turns.push(found.messages.len());
                 }
                 found.messages.push(FileMessage { text, line: index });
             }
-            Err(reason) => left.message(reason),
+            Err(reason) => left.count_message(reason),
         }
     }
     left.set_aside(&found.branches);
@@ -96,7 +98,7 @@ fn begins_turn(item: &Object<'_>) -> bool {
         return false;
     }
     let blocks = item.list("content").unwrap_or_default();
-    let first = blocks.into_iter().find_map(|block| Object::of(block)?.text("text"));
+    let first = blocks.into_iter().find_map(|block| Object::from_value(block)?.text("text"));
     let text = first.or_else(|| item.text("content")).unwrap_or_default();
     let text = text.trim();
     let name = text.strip_prefix('<').and_then(|rest| rest.split_once('>')).map(|(name, _)| name);
@@ -109,7 +111,7 @@ fn begins_turn(item: &Object<'_>) -> bool {
 
 /// Returns the id of the session from a header; `None`: the line is no header, or a header without
 /// an id.
-fn session(object: &Object<'_>) -> Option<String> {
+fn read_session_id(object: &Object<'_>) -> Option<String> {
     match object.text("type").as_deref() {
         Some("session_meta") => object.object("payload")?.text("id"),
         None => object.text("id"),
@@ -119,12 +121,12 @@ fn session(object: &Object<'_>) -> Option<String> {
 
 /// Returns the payload of a `compacted` line as an item; `None`: the payload has no text of the
 /// summary.
-fn summary<'a>(payload: &Object<'a>) -> Option<Object<'a>> {
+fn read_summary<'a>(payload: &Object<'a>) -> Option<Object<'a>> {
     payload.text("message").map(|_| payload.clone())
 }
 
 /// Converts an item to a message; `Err`: the reason to skip the item.
-fn message(head: Text, item: &Object<'_>) -> Result<String, &'static str> {
+fn convert_item(head: Text, item: &Object<'_>) -> Result<String, &'static str> {
     let kind = item.text("type").unwrap_or_default();
     let source = |used: &[&str]| Text::default().rest(item, used).end();
     let one = |role: &str, part: String, used: &[&str]| {
@@ -155,25 +157,27 @@ fn message(head: Text, item: &Object<'_>) -> Result<String, &'static str> {
             let head = head.string("role", role);
             let head = match item.list("content") {
                 Some(blocks) => {
-                    let parts: Vec<String> = blocks.into_iter().map(part).collect();
+                    let parts: Vec<String> = blocks.into_iter().map(convert_block).collect();
                     head.raw("parts", &line::array(&parts))
                 }
                 None => head.kept("content", item.any("content")),
             };
             Ok(head.raw("source", &source(used)).end())
         }
-        "reasoning" => {
-            Ok(one("assistant", reasoning(item), &["summary", "content", "encrypted_content"]))
-        }
+        "reasoning" => Ok(one(
+            "assistant",
+            convert_reasoning(item),
+            &["summary", "content", "encrypted_content"],
+        )),
         "function_call" | "custom_tool_call" | "local_shell_call" => Ok(one(
             "assistant",
-            call(item, &kind),
+            convert_call(item, &kind),
             &["call_id", "name", "arguments", "input", "action"],
         )),
         "ghost_snapshot" => Err(SNAPSHOT),
         "compaction" | "compaction_summary" | "context_compaction" => Err(SUMMARY),
         kind if kind.ends_with("_call_output") && item.has("output") => {
-            Ok(one("tool", result(item), &["call_id", "output"]))
+            Ok(one("tool", convert_result(item), &["call_id", "output"]))
         }
         // Calls of tools that run at the provider, and unknown items, stay unchanged.
         kind => {
@@ -185,30 +189,31 @@ fn message(head: Text, item: &Object<'_>) -> Result<String, &'static str> {
 }
 
 /// Converts a block of an item's `content` to a part of `lcm`; unknown blocks stay unchanged.
-fn part(value: &RawValue) -> String {
-    let Some(block) = Object::of(value) else { return value.get().to_owned() };
+fn convert_block(value: &RawValue) -> String {
+    let Some(block) = Object::from_value(value) else { return value.get().to_owned() };
     match block.text("type").as_deref() {
         Some("input_text" | "output_text" | "text") => Text::default()
             .string("type", "text")
             .kept("text", block.any("text"))
             .rest(&block, &["type", "text"])
             .end(),
-        Some("input_image") => image(&block).unwrap_or_else(|| value.get().to_owned()),
+        Some("input_image") => convert_image(&block).unwrap_or_else(|| value.get().to_owned()),
         _ => value.get().to_owned(),
     }
 }
 
 /// Converts an embedded image to a file; `None`: the block only refers to an image.
-fn image(block: &Object<'_>) -> Option<String> {
+fn convert_image(block: &Object<'_>) -> Option<String> {
     let url = block.text("image_url")?;
-    let (mime, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
+    let (mime, data) = records::split_data_url(&url)?;
     let text = Text::default().string("type", "file").string("mime", mime).string("data", data);
     Some(text.rest(block, &["type", "image_url"]).end())
 }
 
-fn reasoning(item: &Object<'_>) -> String {
+fn convert_reasoning(item: &Object<'_>) -> String {
     let texts = |key| item.list(key).unwrap_or_default();
-    let blocks = texts("summary").into_iter().chain(texts("content")).filter_map(Object::of);
+    let blocks =
+        texts("summary").into_iter().chain(texts("content")).filter_map(Object::from_value);
     let said: Vec<String> = blocks.filter_map(|block| block.text("text")).collect();
     Text::default()
         .string("type", "reasoning")
@@ -220,7 +225,7 @@ fn reasoning(item: &Object<'_>) -> String {
 }
 
 /// Converts a call. If the arguments are a string with a JSON object, the object is the input.
-fn call(item: &Object<'_>, kind: &str) -> String {
+fn convert_call(item: &Object<'_>, kind: &str) -> String {
     let text = Text::default().string("type", "tool_call");
     let text = text.kept("id", item.any("call_id").or_else(|| item.any("id")));
     if kind == "local_shell_call" {
@@ -237,7 +242,7 @@ fn call(item: &Object<'_>, kind: &str) -> String {
 
 /// Converts the output of a call. In early files the output is an object with `content` and
 /// `success`.
-fn result(item: &Object<'_>) -> String {
+fn convert_result(item: &Object<'_>) -> String {
     let text = Text::default().string("type", "tool_result").kept("call_id", item.any("call_id"));
     let wrapped = item.object("output").filter(|output| output.has("content"));
     let Some(output) = wrapped else { return text.kept("output", item.any("output")).end() };

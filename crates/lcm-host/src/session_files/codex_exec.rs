@@ -10,8 +10,8 @@
 use std::collections::HashMap;
 
 use super::{
-    Found,
-    forms::Fit,
+    SessionContent,
+    formats::Fit,
     line::{Object, Text, quoted},
     records::{self, Collector, Draft},
 };
@@ -32,8 +32,8 @@ const USED: [&str; 10] = [
 /// Members of a call that its result has.
 const RESULT: [&str; 2] = ["status", "exit_code"];
 
-/// Returns how a record fits the form.
-pub(super) fn fit(object: &Object<'_>) -> Fit {
+/// Returns how a record fits the format.
+pub(super) fn compare_record(object: &Object<'_>) -> Fit {
     let kind = object.text("type").unwrap_or_default();
     if kind == "error" {
         return Fit::Possible;
@@ -47,7 +47,7 @@ pub(super) fn fit(object: &Object<'_>) -> Fit {
     }
 }
 
-pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Found {
+pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> SessionContent {
     let mut out = Collector::default();
     let mut newest: HashMap<String, usize> = HashMap::new();
     for (index, object) in objects.iter().enumerate() {
@@ -58,11 +58,11 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Found {
     for (index, (line, object)) in lines.iter().zip(objects).enumerate() {
         let kind = object.text("type").unwrap_or_default();
         if let Some(thread) = object.text("thread_id") {
-            out.ids.enter(&thread);
+            out.ids.enter_session(&thread);
             out.set_session(Some(thread), None);
         }
         let Some(item) = object.object("item") else {
-            out.left.other(&kind);
+            out.left.count_line(&kind);
             continue;
         };
         let id = item.text("id").unwrap_or_default();
@@ -71,7 +71,7 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Found {
         }
         read_item(&mut out, index, line, &item);
     }
-    out.finish()
+    out.into_content()
 }
 
 /// Adds the messages of an item.
@@ -82,8 +82,8 @@ fn read_item(out: &mut Collector, index: usize, line: &str, item: &Object<'_>) {
     let id = id.as_deref();
     let text = item.text("text").unwrap_or_default();
     let add = |out: &mut Collector, role, part: String| {
-        let draft = Draft::new(role).at(id, None).with(Vec::from([part]));
-        out.push(index, line, &draft.source(item, &["id", "type", "item_type", "text"]))
+        let draft = Draft::new(role).with_id(id, None).with_parts(Vec::from([part]));
+        out.push(index, line, &draft.with_source(item, &["id", "type", "item_type", "text"]))
     };
     match kind.as_str() {
         "agent_message" | "assistant_message" => {
@@ -132,21 +132,22 @@ fn read_call(out: &mut Collector, (index, line): (usize, &str), kind: &str, item
             item.any("status").map(|status| status.get().to_owned()),
         ),
         _ => {
-            out.left.other(&format!("item {kind}"));
+            out.left.count_line(&format!("item {kind}"));
             return;
         }
     };
     let call = records::call_part(&id, &name, input.as_deref().unwrap_or("{}"));
     // Members that change while the item lasts belong to the result.
     let of_call: Vec<&str> = USED.into_iter().chain(RESULT).collect();
-    let draft = Draft::new("assistant").at(Some(&id), None).with(Vec::from([call]));
-    out.push(index, line, &draft.source(item, &of_call));
+    let draft = Draft::new("assistant").with_id(Some(&id), None).with_parts(Vec::from([call]));
+    out.push(index, line, &draft.with_source(item, &of_call));
     let status = item.text("status").unwrap_or_default();
     if let Some(output) = output.filter(|_| status != "in_progress") {
         let failed = matches!(status.as_str(), "failed" | "declined");
         let part = records::result_part(&id, &name, &output, failed);
         let result_id = format!("{id}/result");
-        let mut draft = Draft::new("tool").at(Some(&result_id), None).with(Vec::from([part]));
+        let mut draft =
+            Draft::new("tool").with_id(Some(&result_id), None).with_parts(Vec::from([part]));
         draft.source =
             RESULT.iter().fold(Text::default(), |text, key| text.kept(key, item.any(key))).end();
         out.push(index, line, &draft);

@@ -9,13 +9,12 @@ use std::collections::HashSet;
 use serde_json::value::RawValue;
 
 use super::{
-    Found,
-    forms::Fit,
+    SessionContent,
+    entries::SUB_AGENTS,
+    formats::Fit,
     line::{Object, quoted},
     records::{self, Collector, Draft},
 };
-
-const SUB_AGENT: &str = "messages of sub-agents";
 
 /// Beginnings of the types of events.
 const PREFIXES: [&str; 14] = [
@@ -35,8 +34,27 @@ const PREFIXES: [&str; 14] = [
     "custom_agent.",
 ];
 
-/// Returns how a record fits the form.
-pub(super) fn fit(object: &Object<'_>) -> Fit {
+/// Members of an event that its message has, or that name the event.
+const USED: [&str; 15] = [
+    "content",
+    "prompt",
+    "output",
+    "toolRequests",
+    "reasoningText",
+    "toolCallId",
+    "toolName",
+    "arguments",
+    "result",
+    "error",
+    "success",
+    "type",
+    "timestamp",
+    "id",
+    "session_id",
+];
+
+/// Returns how a record fits the format.
+pub(super) fn compare_record(object: &Object<'_>) -> Fit {
     let kind = object.text("type").unwrap_or_default();
     let is_event = PREFIXES.iter().any(|prefix| kind.starts_with(prefix));
     let has_text = object.has("prompt") || object.has("output");
@@ -48,13 +66,13 @@ pub(super) fn fit(object: &Object<'_>) -> Fit {
     }
 }
 
-pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Found {
+pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> SessionContent {
     let mut out = Collector::default();
     let answers = objects.iter().filter_map(|object| object.object("data"));
     let (mut called, mut thoughts) = (HashSet::new(), HashSet::new());
     for data in answers {
         let requests = data.list("toolRequests").unwrap_or_default();
-        let requests = requests.into_iter().filter_map(Object::of);
+        let requests = requests.into_iter().filter_map(Object::from_value);
         called.extend(requests.filter_map(|request| request.text("toolCallId")));
         thoughts.extend(data.text("reasoningText"));
     }
@@ -69,18 +87,18 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Found {
             out.set_session(data.text("sessionId"), folder.or_else(|| data.text("cwd")));
         }
         if data.text("parentToolCallId").is_some() {
-            out.left.message(SUB_AGENT);
+            out.left.count_message(SUB_AGENTS);
             continue;
         }
         let Some(draft) = read_event(&kind, &data, &called, &thoughts) else {
-            out.left.other(&kind);
+            out.left.count_line(&kind);
             continue;
         };
-        if out.push(index, line, &draft.at(id.as_deref(), time)).is_none() {
-            out.left.other(&format!("{kind} without text"));
+        if out.push(index, line, &draft.with_id(id.as_deref(), time)).is_none() {
+            out.left.count_line(&format!("{kind} without text"));
         }
     }
-    out.finish()
+    out.into_content()
 }
 
 /// Converts an event; `None`: it is no message.
@@ -95,33 +113,35 @@ fn read_event(
         "user.message" => {
             let parts = text("content").or_else(|| text("prompt"));
             let attached = data.list("attachments").unwrap_or_default();
-            let attached = attached.into_iter().filter_map(Object::of);
+            let attached = attached.into_iter().filter_map(Object::from_value);
             let attached = attached.filter_map(|file| {
                 let content = file.text("text").or_else(|| file.text("content"))?;
                 let name = file.text("displayName").or_else(|| file.text("filePath"));
                 let name = name.or_else(|| file.text("path")).unwrap_or_default();
                 Some(records::text_part(&format!("{name}:\n{content}")))
             });
-            Draft::new("user").with(parts.into_iter().chain(attached).collect())
+            Draft::new("user").with_parts(parts.into_iter().chain(attached).collect())
         }
-        "system.message" => Draft::new("system").with(text("content").into_iter().collect()),
+        "system.message" => Draft::new("system").with_parts(text("content").into_iter().collect()),
         "assistant.reasoning" => {
             let thought = data.text("content").filter(|text| !thoughts.contains(text))?;
-            Draft::new("assistant").with(Vec::from([records::reasoning_part(&thought)]))
+            Draft::new("assistant").with_parts(Vec::from([records::reasoning_part(&thought)]))
         }
         "assistant.message" => {
             let thought = data.text("reasoningText").map(|text| records::reasoning_part(&text));
             let said = text("content").or_else(|| text("output"));
             let requests = data.list("toolRequests").unwrap_or_default();
-            let requests =
-                requests.into_iter().filter_map(Object::of).map(|request| call(&request));
+            let requests = requests
+                .into_iter()
+                .filter_map(Object::from_value)
+                .map(|request| convert_call(&request));
             let parts = thought.into_iter().chain(said).chain(requests).collect();
-            Draft::new("assistant").with(parts)
+            Draft::new("assistant").with_parts(parts)
         }
         "tool.execution_start" => {
             let id = data.text("toolCallId").filter(|id| !called.contains(id));
             id.as_ref()?;
-            Draft::new("assistant").with(Vec::from([call(data)]))
+            Draft::new("assistant").with_parts(Vec::from([convert_call(data)]))
         }
         "tool.execution_complete" => {
             let id = data.text("toolCallId").unwrap_or_default();
@@ -130,31 +150,14 @@ fn read_event(
             let failed = data.any("success").is_some_and(|success| success.get() == "false");
             let name = data.text("toolName").unwrap_or_default();
             let part = records::result_part(&id, &name, &output, failed);
-            Draft::new("tool").with(Vec::from([part]))
+            Draft::new("tool").with_parts(Vec::from([part]))
         }
         _ => return None,
     };
-    let used = [
-        "content",
-        "prompt",
-        "output",
-        "toolRequests",
-        "reasoningText",
-        "toolCallId",
-        "toolName",
-        "arguments",
-        "result",
-        "error",
-        "success",
-        "type",
-        "timestamp",
-        "id",
-        "session_id",
-    ];
-    Some(draft.source(data, &used))
+    Some(draft.with_source(data, &USED))
 }
 
-fn call(request: &Object<'_>) -> String {
+fn convert_call(request: &Object<'_>) -> String {
     let name = request.text("name").or_else(|| request.text("toolName")).unwrap_or_default();
     let id = request.text("toolCallId").unwrap_or_default();
     records::call_part(&id, &name, request.any("arguments").map_or("{}", RawValue::get))
@@ -162,6 +165,6 @@ fn call(request: &Object<'_>) -> String {
 
 /// Returns the output of a tool as JSON: what the model was given.
 fn read_output(result: &RawValue) -> String {
-    let inner = Object::of(result).and_then(|it| it.any("content").or(it.any("message")));
+    let inner = Object::from_value(result).and_then(|it| it.any("content").or(it.any("message")));
     inner.unwrap_or(result).get().to_owned()
 }

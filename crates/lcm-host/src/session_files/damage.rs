@@ -12,11 +12,11 @@ use std::collections::HashSet;
 
 use serde_json::value::RawValue;
 
-use super::{Growth, LineError, forms, line::Object};
+use super::{DroppedCounts, Growth, LineError, dropped::is_whole_line, formats, line::Object};
 
 /// Most damaged lines that a warning names.
 const NAMED_MAX: usize = 10;
-/// Most places of a damaged line at which a record may begin.
+/// Most places of a damaged line that are tried as the beginning of a record.
 const BEGINNINGS_MAX: usize = 1_000;
 
 /// The lines of a file.
@@ -24,9 +24,7 @@ const BEGINNINGS_MAX: usize = 1_000;
 pub(super) struct SourceLines {
     /// Lines that are not blank, each with its index in the file.
     lines: Vec<(usize, String)>,
-    blank_lines: usize,
-    byte_order_marks: usize,
-    carriage_returns: usize,
+    dropped: DroppedCounts,
 }
 
 impl SourceLines {
@@ -40,16 +38,9 @@ impl SourceLines {
         std::mem::take(&mut self.lines)
     }
 
-    /// Returns the counts of dropped lines and characters, one line each.
+    /// Returns the warnings about dropped lines and characters, one line each.
     pub(super) fn dropped_warnings(&self) -> Vec<String> {
-        let counted = [
-            (self.blank_lines, "blank line"),
-            (self.byte_order_marks, "byte-order mark"),
-            (self.carriage_returns, "carriage return"),
-        ];
-        let dropped = counted.iter().filter(|(count, _)| *count > 0);
-        let plural = |count: usize| if count == 1 { "" } else { "s" };
-        dropped.map(|(count, what)| format!("dropped {count} {what}{}", plural(*count))).collect()
+        self.dropped.warnings()
     }
 }
 
@@ -57,33 +48,19 @@ impl SourceLines {
 /// or has the mark in its text.
 pub(super) fn split_lines(bytes: &[u8], growth: Growth) -> SourceLines {
     let mut source = SourceLines::default();
-    let without_mark = bytes.strip_prefix(b"\xEF\xBB\xBF");
-    source.byte_order_marks = usize::from(without_mark.is_some());
-    let bytes = without_mark.unwrap_or(bytes);
+    let bytes = source.dropped.strip_mark(bytes);
     // One whole document needs no line end.
     let is_document = serde_json::from_slice::<&RawValue>(bytes).is_ok();
     for (index, line) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
         let is_open = growth == Growth::Growing && !line.ends_with(b"\n");
-        if is_open && !is_document && !is_whole(line) {
+        if is_open && !is_document && !is_whole_line(line) {
             break;
         }
-        let text = line.strip_suffix(b"\n").unwrap_or(line);
-        let bare = text.strip_suffix(b"\r");
-        let text = String::from_utf8_lossy(bare.unwrap_or(text));
-        if text.trim().is_empty() {
-            source.blank_lines += 1;
-            continue;
+        if let Some(text) = source.dropped.strip_line(line) {
+            source.lines.push((index, String::from_utf8_lossy(text).into_owned()));
         }
-        source.carriage_returns += usize::from(bare.is_some());
-        source.lines.push((index, text.into_owned()));
     }
     source
-}
-
-/// Returns whether a line without an end is a complete JSON value.
-fn is_whole(line: &[u8]) -> bool {
-    let whole = || serde_json::from_slice::<&RawValue>(line).is_ok();
-    line.trim_ascii_end().ends_with(b"}") && whole()
 }
 
 /// The records of lines: their line indexes, their texts, and warnings.
@@ -127,7 +104,7 @@ pub(super) fn take_whole(lines: Vec<(usize, String)>) -> Result<WholeRecords, Li
     }
     if texts.is_empty() {
         let (line, reason) = damaged.into_iter().next().unwrap_or_default();
-        let reason = format!("{reason}; the forms of files are {}", forms::list_names());
+        let reason = format!("{reason}; the formats of files are {}", formats::list_names());
         return Err(LineError::at(line, reason));
     }
     Ok((places, texts, describe_damage(&damaged, recovered)))
@@ -147,7 +124,7 @@ fn describe_damage(damaged: &[(usize, String)], recovered: usize) -> Vec<String>
     Vec::from([format!("damaged lines ({}): {}{found}", damaged.len(), shown.join(", "))])
 }
 
-/// Returns the names of the first two members of an object.
+/// Returns the names of the first two members of an object, by which records are compared.
 fn first_members(line: &str) -> Option<String> {
     let object = Object::read(line).ok()?;
     let names: Vec<&str> = object.members().take(2).map(|(name, _)| name).collect();

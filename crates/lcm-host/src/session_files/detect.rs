@@ -3,7 +3,7 @@
 //! In: the objects of all lines. Out: the one format that every line fits. Each line has a set of
 //! possible formats; the result is the intersection of all sets. If every line is a message, but
 //! no dialect fits all lines, the dialect is `auto`. The name of the file does not count. A new
-//! dialect needs a bit here, and its features in [`dialects`].
+//! dialect needs a bit here, and its features in [`find_dialects`].
 //!
 //! A line with only a role and text is the same message in several dialects; a file of only such
 //! lines is read as `lcm`.
@@ -11,7 +11,7 @@
 use serde_json::value::RawValue;
 
 use super::{
-    Format, LineError, forms,
+    Format, LineError, formats,
     line::{self, Object},
 };
 use crate::bindings::types::Dialect;
@@ -28,9 +28,6 @@ const GEMINI: u8 = 128;
 /// Dialects whose `content` can be a list of blocks with `type`.
 const BLOCKS: u8 = LCM | ANTHROPIC | CHAT | RESPONSES;
 
-/// Most characters of a role that an error shows.
-const SHOWN_CHARACTERS_MAX: usize = 40;
-
 const DIALECTS: u8 = LCM | ANTHROPIC | CHAT | RESPONSES | GEMINI;
 
 const FORMATS: [(u8, Format); 8] = [
@@ -46,16 +43,16 @@ const FORMATS: [(u8, Format); 8] = [
 
 /// Possible formats of a line or block.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-struct Fits {
+struct PossibleFormats {
     /// Bits of the formats; 0: no format.
-    forms: u8,
+    formats: u8,
     /// False if a block is unknown, so that its meaning may differ between these formats.
     plain: bool,
 }
 
-impl Fits {
-    const fn only(forms: u8) -> Self {
-        Self { forms, plain: true }
+impl PossibleFormats {
+    const fn only(formats: u8) -> Self {
+        Self { formats, plain: true }
     }
 }
 
@@ -66,28 +63,28 @@ impl Fits {
 ///
 /// A line fits no format, or no format of all preceding lines, unless all of them are messages; or
 /// the lines fit several dialects, in which their meaning differs.
-pub(super) fn format(objects: &[Object<'_>]) -> Result<Option<Format>, LineError> {
+pub(super) fn intersect_formats(objects: &[Object<'_>]) -> Result<Option<Format>, LineError> {
     let mut left = u8::MAX;
     let (mut doubtful, mut is_mixed) = (None, false);
     for (index, object) in objects.iter().enumerate() {
-        let fits = fits(object, index == 0);
-        if fits.forms == 0 {
+        let fits = find_formats(object, index == 0);
+        if fits.formats == 0 {
             return Err(LineError::at(index, describe_unknown(index, object)));
         }
-        if is_mixed || left & fits.forms == 0 {
+        if is_mixed || left & fits.formats == 0 {
             // Messages of several dialects: the component finds the dialect of each.
-            is_mixed = left & DIALECTS != 0 && fits.forms & DIALECTS != 0;
+            is_mixed = left & DIALECTS != 0 && fits.formats & DIALECTS != 0;
             if is_mixed {
                 continue;
             }
             let reason = format!(
                 "looks like {}, but the lines before it look like {}",
-                names(fits.forms),
-                names(left)
+                list_names(fits.formats),
+                list_names(left)
             );
             return Err(LineError::at(index, reason));
         }
-        left &= fits.forms;
+        left &= fits.formats;
         if !fits.plain {
             doubtful = doubtful.or(Some(index));
         }
@@ -95,7 +92,7 @@ pub(super) fn format(objects: &[Object<'_>]) -> Result<Option<Format>, LineError
     if is_mixed {
         return Ok(Some(Format::Messages(Dialect::Auto)));
     }
-    let found: Vec<Format> = formats(left).collect();
+    let found: Vec<Format> = list_formats(left).collect();
     match (objects.is_empty(), found.as_slice(), doubtful) {
         (true, ..) => Ok(None),
         (_, [only], _) => Ok(Some(*only)),
@@ -106,7 +103,7 @@ pub(super) fn format(objects: &[Object<'_>]) -> Result<Option<Format>, LineError
             Ok(Some(Format::Messages(Dialect::Lcm)))
         }
         (_, _, doubtful) if left & DIALECTS != 0 => {
-            let reason = format!("fits {}; set `--dialect`", names(left));
+            let reason = format!("fits {}; set `--dialect`", list_names(left));
             Err(LineError { line: doubtful, reason })
         }
         // Lines that fit the files of several programs, without a message so far.
@@ -115,19 +112,20 @@ pub(super) fn format(objects: &[Object<'_>]) -> Result<Option<Format>, LineError
 }
 
 /// Describes a record that fits no format: an unknown role, or for the first record of a file the
-/// forms that it was compared with.
+/// formats that it was compared with.
 fn describe_unknown(index: usize, object: &Object<'_>) -> String {
-    let shown = |text: &str| -> String {
-        text.chars().filter(|c| !c.is_control()).take(SHOWN_CHARACTERS_MAX).collect()
-    };
     match object.text("role") {
         Some(role) => format!(
             "must be a message of a known role and type, got the role `{}` and {}",
-            shown(&role),
+            line::cut_text(&role, line::SHOWN_CHARACTERS_MAX),
             object.names()
         ),
         None if index == 0 => {
-            format!("must have one of the forms {}; got {}", forms::list_names(), object.names())
+            format!(
+                "must have one of the formats {}; got {}",
+                formats::list_names(),
+                object.names()
+            )
         }
         None => format!(
             "must be a message with `role`, or a session line with `type` and `message` or \
@@ -137,28 +135,28 @@ fn describe_unknown(index: usize, object: &Object<'_>) -> String {
     }
 }
 
-fn formats(forms: u8) -> impl Iterator<Item = Format> {
-    FORMATS.into_iter().filter(move |(bit, _)| forms & bit != 0).map(|(_, format)| format)
+fn list_formats(formats: u8) -> impl Iterator<Item = Format> {
+    FORMATS.into_iter().filter(move |(bit, _)| formats & bit != 0).map(|(_, format)| format)
 }
 
-fn names(forms: u8) -> String {
-    formats(forms).map(Format::name).collect::<Vec<_>>().join(" or ")
+fn list_names(formats: u8) -> String {
+    list_formats(formats).map(Format::name).collect::<Vec<_>>().join(" or ")
 }
 
 /// Returns the possible formats of a line; `first`: the line is the first of the file.
-fn fits(object: &Object<'_>, first: bool) -> Fits {
+fn find_formats(object: &Object<'_>, first: bool) -> PossibleFormats {
     let kind = object.text("type").unwrap_or_default();
     if object.any("role").is_some_and(line::is_string) {
-        let mut fits = dialects(object, &kind);
+        let mut fits = find_dialects(object, &kind);
         // An early Codex file has items of the Responses API as lines.
-        if kind == "message" && fits.forms & RESPONSES != 0 {
-            fits.forms |= CODEX;
+        if kind == "message" && fits.formats & RESPONSES != 0 {
+            fits.formats |= CODEX;
         }
         return fits;
     }
     let has = |key: &str| object.has(key);
     let is_object = |key: &str| object.any(key).is_some_and(line::is_object);
-    let forms = match kind.as_str() {
+    let formats = match kind.as_str() {
         "" if first && object.text("id").is_some() && object.text("timestamp").is_some() => CODEX,
         "" if has("record_type") => CODEX,
         "" if object.list("parts").is_some() => GEMINI,
@@ -175,7 +173,7 @@ fn fits(object: &Object<'_>, first: bool) -> Fits {
         _ if has("uuid") || has("sessionId") || has("leafUuid") || has("messageId") => CLAUDE_CODE,
         _ => CLAUDE_CODE | OPEN_CLAW,
     };
-    Fits::only(forms)
+    PossibleFormats::only(formats)
 }
 
 /// Returns whether `kind` is the type of a Responses API item other than a message.
@@ -189,8 +187,8 @@ fn is_item(kind: &str) -> bool {
 }
 
 /// Returns the dialects in which an object with `role` is a message.
-fn dialects(object: &Object<'_>, kind: &str) -> Fits {
-    let mut forms = match object.text("role").as_deref() {
+fn find_dialects(object: &Object<'_>, kind: &str) -> PossibleFormats {
+    let mut formats = match object.text("role").as_deref() {
         Some("user" | "system") => BLOCKS | GEMINI,
         Some("assistant") => BLOCKS,
         Some("developer") => CHAT | RESPONSES,
@@ -201,47 +199,47 @@ fn dialects(object: &Object<'_>, kind: &str) -> Fits {
     };
     match kind {
         "" => (),
-        "message" => forms &= ANTHROPIC | RESPONSES,
-        _ => forms = 0,
+        "message" => formats &= ANTHROPIC | RESPONSES,
+        _ => formats = 0,
     }
     let has = |keys: &[&str]| keys.iter().any(|key| object.any(key).is_some());
     if has(&["tool_calls", "tool_call_id", "function_call", "refusal", "audio"]) {
-        forms &= CHAT;
+        formats &= CHAT;
     } else if object.text("role").as_deref() == Some("tool") {
         // Chat Completions requires `tool_call_id` in a message of the role `tool`.
-        forms &= LCM;
+        formats &= LCM;
     }
     let (key, blocks) = match object.list("parts") {
         Some(parts) => ("parts", Some(parts)),
         None => ("content", object.list("content")),
     };
     if key == "content" {
-        forms &= !GEMINI;
+        formats &= !GEMINI;
     }
     let mut plain = true;
     for block in blocks.unwrap_or_default() {
-        let fits = if key == "parts" { of_parts(block) } else { of_content(block) };
-        forms &= fits.forms;
+        let fits = if key == "parts" { compare_part(block) } else { compare_block(block) };
+        formats &= fits.formats;
         plain &= fits.plain;
     }
     if key == "parts" {
-        forms &= LCM | GEMINI;
+        formats &= LCM | GEMINI;
     }
-    Fits { forms, plain }
+    PossibleFormats { formats, plain }
 }
 
 /// Returns the possible dialects of an element of `parts`.
-fn of_parts(block: &RawValue) -> Fits {
-    let typed = Object::of(block).is_some_and(|part| part.any("type").is_some());
-    Fits::only(if typed { LCM } else { GEMINI })
+fn compare_part(block: &RawValue) -> PossibleFormats {
+    let typed = Object::from_value(block).is_some_and(|part| part.any("type").is_some());
+    PossibleFormats::only(if typed { LCM } else { GEMINI })
 }
 
 /// Returns the possible dialects of an element of `content`.
-fn of_content(block: &RawValue) -> Fits {
-    let unknown = Fits { forms: BLOCKS, plain: false };
-    let Some(block) = Object::of(block) else { return unknown };
+fn compare_block(block: &RawValue) -> PossibleFormats {
+    let unknown = PossibleFormats { formats: BLOCKS, plain: false };
+    let Some(block) = Object::from_value(block) else { return unknown };
     let has = |key: &str| block.any(key).is_some();
-    let forms = match block.text("type").unwrap_or_default().as_str() {
+    let formats = match block.text("type").unwrap_or_default().as_str() {
         "text" if has("cache_control") || has("citations") => ANTHROPIC,
         "text" => LCM | ANTHROPIC | CHAT,
         "tool_use" | "server_tool_use" | "mcp_tool_use" | "thinking" | "redacted_thinking" => {
@@ -259,5 +257,5 @@ fn of_content(block: &RawValue) -> Fits {
         "refusal" => CHAT | RESPONSES,
         _ => return unknown,
     };
-    Fits::only(forms)
+    PossibleFormats::only(formats)
 }

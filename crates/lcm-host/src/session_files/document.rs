@@ -12,9 +12,9 @@
 use serde_json::value::RawValue;
 
 use super::{
-    Format, Found, Growth, LineError, SessionFile, aider,
+    Format, Growth, LineError, SessionContent, SessionFile, aider,
     damage::SourceLines,
-    exports, forms,
+    exports, formats,
     line::{self, Object, Text},
     notes, read_records,
     records::{self, Collector, Draft},
@@ -32,7 +32,7 @@ const IDS: [&str; 6] =
 ///
 /// # Errors
 ///
-/// The document is not JSON, or has no messages in a known form.
+/// The document is not JSON, or has no messages in a known format.
 pub(super) fn read(
     source: &SourceLines,
     growth: Growth,
@@ -46,7 +46,7 @@ pub(super) fn read(
             return Ok(None);
         }
         let found = aider::read(&text, growth).into_iter();
-        return Ok(Some(found.map(|found| SessionFile::of(Format::Aider, found)).collect()));
+        return Ok(Some(found.map(|found| SessionFile::new(Format::Aider, found)).collect()));
     }
     if Object::read(first).is_ok() {
         return read_document_lines(lines, growth);
@@ -59,7 +59,7 @@ pub(super) fn read(
         Ok(value) => read_value(value, growth).map(Some),
         // A document that is still being written.
         Err(_) if growth == Growth::Growing && (is_document || !has_record(lines)) => {
-            Ok(Some(Vec::from([SessionFile::unknown(Vec::new())])))
+            Ok(Some(Vec::from([SessionFile::without_format(Vec::new())])))
         }
         // The first of several lines is damaged.
         Err(_) if !is_document => Ok(None),
@@ -123,13 +123,14 @@ fn is_document(object: &Object<'_>) -> bool {
 }
 
 fn read_value(value: &RawValue, growth: Growth) -> Result<Vec<SessionFile>, LineError> {
-    if let Some(object) = Object::of(value) {
+    if let Some(object) = Object::from_value(value) {
         return read_object(&object, growth);
     }
     let elements: Vec<&RawValue> = serde_json::from_str(value.get()).unwrap_or_default();
-    let objects: Vec<Object<'_>> = elements.iter().filter_map(|it| Object::of(it)).collect();
+    let objects: Vec<Object<'_>> =
+        elements.iter().filter_map(|it| Object::from_value(it)).collect();
     if objects.len() < elements.len() {
-        return Err(LineError::of_file("must be a list of objects, got other values among them"));
+        return Err(LineError::for_file("must be a list of objects, got other values among them"));
     }
     if !objects.is_empty() && objects.iter().all(is_document) {
         let mut files = Vec::new();
@@ -151,7 +152,7 @@ fn add_time(object: &Object<'_>, raw: &RawValue) -> String {
 }
 
 fn read_object(object: &Object<'_>, growth: Growth) -> Result<Vec<SessionFile>, LineError> {
-    let one = |format, found| Ok(Vec::from([SessionFile::of(format, found)]));
+    let one = |format, found| Ok(Vec::from([SessionFile::new(format, found)]));
     if let Some(found) = exports::read_chat_gpt(object) {
         return one(Format::ChatGpt, found);
     }
@@ -159,7 +160,8 @@ fn read_object(object: &Object<'_>, growth: Growth) -> Result<Vec<SessionFile>, 
         return one(Format::ClaudeAi, found);
     }
     if let Some(list) = object.list("conversations") {
-        let objects: Vec<Object<'_>> = list.iter().filter_map(|it| Object::of(it)).collect();
+        let objects: Vec<Object<'_>> =
+            list.iter().filter_map(|it| Object::from_value(it)).collect();
         if !objects.is_empty() && objects.iter().all(is_document) {
             let files = objects.iter().map(|object| read_object(object, growth));
             return files.collect::<Result<Vec<_>, _>>().map(|files| files.concat());
@@ -179,11 +181,11 @@ fn read_object(object: &Object<'_>, growth: Growth) -> Result<Vec<SessionFile>, 
         }
     }
     let reason = format!(
-        "is a JSON document that must have one of the forms {}; got {}",
-        forms::list_names(),
+        "is a JSON document that must have one of the formats {}; got {}",
+        formats::list_names(),
         object.names()
     );
-    Err(LineError::of_file(reason))
+    Err(LineError::for_file(reason))
 }
 
 /// Reads the messages of a document, with its own members as the first record.
@@ -199,9 +201,9 @@ fn read_list(
         records.push(Text::default().rest(object, &[key]).end());
     }
     for value in list {
-        let Some(record) = Object::of(value) else {
+        let Some(record) = Object::from_value(value) else {
             let reason = format!("must have objects in `{key}`, got another value");
-            return Err(LineError::of_file(reason));
+            return Err(LineError::for_file(reason));
         };
         records.push(add_time(&record, value));
     }
@@ -216,7 +218,7 @@ fn read_list(
 fn find_system(object: &Object<'_>, key: &str) -> Vec<String> {
     let Some(value) = SYSTEM.iter().find_map(|key| object.any(key)) else { return Vec::new() };
     let text = Text::default().string("role", "system");
-    let parts = Object::of(value).and_then(|it| it.any("parts").map(RawValue::get));
+    let parts = Object::from_value(value).and_then(|it| it.any("parts").map(RawValue::get));
     let message = match (key, parts) {
         ("contents", Some(parts)) => text.raw("parts", parts),
         ("contents", None) => text.raw("parts", &format!("[{{\"text\":{}}}]", value.get())),
@@ -226,22 +228,22 @@ fn find_system(object: &Object<'_>, key: &str) -> Vec<String> {
 }
 
 /// Reads a conversation of `ShareGPT`, whose messages have `from` and `value`.
-fn read_share_gpt(object: &Object<'_>, list: &[&RawValue]) -> Found {
+fn read_share_gpt(object: &Object<'_>, list: &[&RawValue]) -> SessionContent {
     let mut out = Collector::default();
     let session = object.text("id");
-    out.ids.enter(session.as_deref().unwrap_or_default());
+    out.ids.enter_session(session.as_deref().unwrap_or_default());
     out.set_session(session, None);
     for (index, value) in list.iter().enumerate() {
-        let Some(message) = Object::of(value) else { continue };
+        let Some(message) = Object::from_value(value) else { continue };
         let role = match message.text("from").as_deref() {
             Some("human" | "user") => "user",
             Some("system") => "system",
             _ => "assistant",
         };
         let text = message.text("value").map(|text| records::text_part(&text));
-        let draft = Draft::new(role).with(text.into_iter().collect());
-        let draft = draft.source(&message, &["from", "value"]);
+        let draft = Draft::new(role).with_parts(text.into_iter().collect());
+        let draft = draft.with_source(&message, &["from", "value"]);
         out.push(index, value.get(), &draft);
     }
-    out.finish()
+    out.into_content()
 }

@@ -8,10 +8,10 @@ use std::collections::HashMap;
 use serde_json::value::RawValue;
 
 use super::{
-    Found,
+    SessionContent,
     line::Object,
     records::{self, Collector, Draft, Piece},
-    tree::{self, Node},
+    tree::{Node, Tree},
 };
 
 /// A message of an export, with its place in the tree.
@@ -23,29 +23,28 @@ struct Entry<'a> {
 }
 
 /// Reads a conversation of `ChatGPT`; `None`: the document has no `mapping`.
-pub(super) fn read_chat_gpt(document: &Object<'_>) -> Option<Found> {
+pub(super) fn read_chat_gpt(document: &Object<'_>) -> Option<SessionContent> {
     let mapping = document.object("mapping")?;
     let mut entries = Vec::new();
     for (id, value) in mapping.members() {
-        let node = Object::of(value)?;
+        let node = Object::from_value(value)?;
         let message = node.object("message").unwrap_or_default();
         let (id, parent) = (id.to_owned(), node.text("parent"));
         entries.push(Entry { id, parent, message, raw: value.get() });
     }
     let current = document.text("current_node");
-    let live = find_live(&entries, current.as_deref());
     let mut out = Collector::default();
     out.set_session(document.text("conversation_id").or_else(|| document.text("id")), None);
     // Ids of nodes whose message is a call of a tool, with the name of the tool.
     let mut calls: HashMap<String, String> = HashMap::new();
-    write(&mut out, &entries, &live, &mut |out, index, entry| {
+    write_entries(&mut out, &entries, current.as_deref(), &mut |out, index, entry| {
         let author = entry.message.object("author").unwrap_or_default();
         let time = entry.message.any("create_time").map(RawValue::get);
         let (role, pieces) = read_chat_gpt_message(entry, &author, &mut calls);
-        let draft = Draft::new(role).at(Some(&entry.id), time);
+        let draft = Draft::new(role).with_id(Some(&entry.id), time);
         out.push_pieces(index, entry.raw, &draft, pieces)
     });
-    Some(out.finish())
+    Some(out.into_content())
 }
 
 /// Converts a message of `ChatGPT`.
@@ -60,7 +59,9 @@ fn read_chat_gpt_message(
     let mut texts: Vec<String> = parts.into_iter().map(read_chat_gpt_part).collect();
     texts.extend(content.text("text"));
     texts.extend(content.text("result"));
-    for thought in content.list("thoughts").unwrap_or_default().into_iter().filter_map(Object::of) {
+    for thought in
+        content.list("thoughts").unwrap_or_default().into_iter().filter_map(Object::from_value)
+    {
         let title = thought.text("summary").unwrap_or_default();
         texts.push(format!("{title}\n{}", thought.text("content").unwrap_or_default()));
     }
@@ -106,18 +107,18 @@ fn read_chat_gpt_part(value: &RawValue) -> String {
     if let Ok(text) = serde_json::from_str::<String>(value.get()) {
         return text;
     }
-    let Some(part) = Object::of(value) else { return String::new() };
+    let Some(part) = Object::from_value(value) else { return String::new() };
     let kind = part.text("content_type").unwrap_or_default();
     let pointer = || format!("[{kind} {}]", part.text("asset_pointer").unwrap_or_default());
     part.text("text").unwrap_or_else(pointer)
 }
 
 /// Reads a conversation of Claude.ai; `None`: the document has no `chat_messages`.
-pub(super) fn read_claude_ai(document: &Object<'_>) -> Option<Found> {
+pub(super) fn read_claude_ai(document: &Object<'_>) -> Option<SessionContent> {
     let list = document.list("chat_messages")?;
     let mut entries: Vec<Entry<'_>> = Vec::new();
     for (index, value) in list.into_iter().enumerate() {
-        let message = Object::of(value)?;
+        let message = Object::from_value(value)?;
         let id = message.text("uuid").unwrap_or_else(|| format!("message {index}"));
         // Early exports are lists without parents.
         let parent = match message.text("parent_message_uuid") {
@@ -129,26 +130,25 @@ pub(super) fn read_claude_ai(document: &Object<'_>) -> Option<Found> {
         entries.push(Entry { id, parent, message, raw: value.get() });
     }
     let current = document.text("current_leaf_message_uuid");
-    let live = find_live(&entries, current.as_deref());
     let mut out = Collector::default();
     out.set_session(document.text("uuid"), None);
-    write(&mut out, &entries, &live, &mut |out, index, entry| {
+    write_entries(&mut out, &entries, current.as_deref(), &mut |out, index, entry| {
         let role = match entry.message.text("sender").as_deref() {
             Some("assistant") => "assistant",
             _ => "user",
         };
         let time = entry.message.any("created_at").map(RawValue::get);
-        let draft = Draft::new(role).at(Some(&entry.id), time);
+        let draft = Draft::new(role).with_id(Some(&entry.id), time);
         out.push_pieces(index, entry.raw, &draft, read_claude_ai_message(entry))
     });
-    Some(out.finish())
+    Some(out.into_content())
 }
 
 fn read_claude_ai_message(entry: &Entry<'_>) -> Vec<Piece> {
     let Entry { message, id, .. } = entry;
     let mut pieces = Vec::new();
     let attached = message.list("attachments").unwrap_or_default();
-    for file in attached.into_iter().filter_map(Object::of) {
+    for file in attached.into_iter().filter_map(Object::from_value) {
         if let Some(content) = file.text("extracted_content") {
             let name = file.text("file_name").unwrap_or_default();
             pieces.push(Piece::Part(records::text_part(&format!("{name}:\n{content}"))));
@@ -158,7 +158,7 @@ fn read_claude_ai_message(entry: &Entry<'_>) -> Vec<Piece> {
     // A call without an own id and its result, which is the next block, have one id.
     let mut calls = 0_usize;
     for value in message.list("content").unwrap_or_default() {
-        let Some(block) = Object::of(value) else { continue };
+        let Some(block) = Object::from_value(value) else { continue };
         calls += usize::from(block.text("type").as_deref() == Some("tool_use"));
         let is_empty =
             block.text("type").as_deref() == Some("text") && block.text("text").is_none();
@@ -173,54 +173,45 @@ fn read_claude_ai_message(entry: &Entry<'_>) -> Vec<Piece> {
     pieces
 }
 
-/// Returns for each entry whether it is live: an ancestor of the current one, or on the branch of
-/// the last entry.
-fn find_live(entries: &[Entry<'_>], current: Option<&str>) -> Vec<bool> {
-    let nodes: Vec<Node> = entries.iter().map(build_node).collect();
-    let parents = tree::parents(&nodes);
-    let current = entries.iter().position(|entry| Some(entry.id.as_str()) == current);
-    let Some(mut at) = current else { return tree::live(&nodes) };
-    let mut live = vec![false; entries.len()];
-    while let Some(mark) = live.get_mut(at) {
-        if std::mem::replace(mark, true) {
-            break;
-        }
-        match parents.get(at).copied().flatten() {
-            Some(parent) => at = parent,
-            None => break,
-        }
-    }
-    live
+fn build_tree(entries: &[Entry<'_>]) -> Tree {
+    let node = |entry: &Entry<'_>| Node {
+        id: Some(entry.id.clone()),
+        continues: entry.parent.clone(),
+        is_message: true,
+    };
+    Tree::new(&entries.iter().map(node).collect::<Vec<_>>())
 }
 
-fn build_node(entry: &Entry<'_>) -> Node {
-    Node { id: Some(entry.id.clone()), continues: entry.parent.clone(), is_message: true }
+/// Returns for each entry whether it is live: an ancestor of the current one, or without a current
+/// one on the branch of the last entry.
+fn find_live(tree: &Tree, entries: &[Entry<'_>], current: Option<&str>) -> Vec<bool> {
+    match entries.iter().position(|entry| Some(entry.id.as_str()) == current) {
+        Some(index) => tree.find_ancestors(index),
+        None => tree.find_live(),
+    }
 }
 
 /// Writes one entry, and returns the entry id of its last message.
 type WriteEntry<'f, 'a> = &'f mut dyn FnMut(&mut Collector, usize, &Entry<'a>) -> Option<String>;
 
-/// Writes the live messages and the branches, each behind the message that it follows.
-fn write<'a>(
+/// Writes the messages of entries, those that are not live as branches. `current`: id of the entry
+/// that the person saw last.
+fn write_entries<'a>(
     out: &mut Collector,
     entries: &[Entry<'a>],
-    live: &[bool],
+    current: Option<&str>,
     write_entry: WriteEntry<'_, 'a>,
 ) {
-    let nodes: Vec<Node> = entries.iter().map(build_node).collect();
-    let parents = tree::parents(&nodes);
-    // For each entry, the entry id of the newest message up to it.
-    let mut newest: HashMap<usize, Option<String>> = HashMap::new();
-    for index in tree::order(&parents) {
+    let mut tree = build_tree(entries);
+    let live = find_live(&tree, entries, current);
+    for index in tree.order_entries() {
         let Some(entry) = entries.get(index) else { continue };
-        let parent = parents.get(index).copied().flatten();
-        let before = parent.and_then(|parent| newest.get(&parent).cloned()).flatten();
         match live.get(index) {
             Some(true) => out.end_branch(),
-            _ => out.begin_branch(before.clone()),
+            _ => out.begin_branch(tree.message_before(index)),
         }
-        let id = write_entry(out, index, entry).or(before);
-        newest.insert(index, id);
+        let id = write_entry(out, index, entry);
+        tree.record_message(index, id);
     }
     out.end_branch();
 }

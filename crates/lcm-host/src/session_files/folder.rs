@@ -64,7 +64,7 @@ pub struct FolderSession {
     pub file: SessionFile,
 }
 
-/// What was found in a folder.
+/// A conversation or a file of a folder.
 #[derive(Debug)]
 pub enum FolderEntry {
     /// A conversation.
@@ -116,7 +116,7 @@ pub fn visit_folder<E: From<io::Error>>(
             }
             let mut conversation = name_conversation(&path, &file);
             if !names.insert(conversation.clone()) {
-                conversation = format!("{conversation}/{}", stem(&path));
+                conversation = format!("{conversation}/{}", file_stem(&path));
                 names.insert(conversation.clone());
             }
             let family = name_family(&path, &file);
@@ -175,7 +175,7 @@ fn read_path(path: &Path) -> Result<Vec<SessionFile>, String> {
         None => error.reason,
     })?;
     match files.iter().all(|file| file.format.is_none()) {
-        true => Err("has no records in a known form".to_owned()),
+        true => Err("has no records in a known format".to_owned()),
         false => Ok(files),
     }
 }
@@ -190,7 +190,7 @@ fn read_open_code(folder: &Path) -> Result<SessionFile, String> {
     for path in list_json(folder).map_err(named)? {
         let info = fs::read_to_string(&path).map_err(named)?;
         let mut texts = Vec::new();
-        for part in list_json(&parts.join(stem(&path))).unwrap_or_default() {
+        for part in list_json(&parts.join(file_stem(&path))).unwrap_or_default() {
             texts.push(fs::read_to_string(part).map_err(named)?);
         }
         texts.retain(|text| Object::read(text).is_ok());
@@ -216,7 +216,7 @@ fn list_json(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-fn stem(path: &Path) -> String {
+fn file_stem(path: &Path) -> String {
     path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
@@ -227,9 +227,9 @@ fn folder_name(path: &Path) -> String {
 
 fn name_conversation(path: &Path, file: &SessionFile) -> String {
     match &file.session {
-        _ if file.format == Some(Format::ClaudeCode) => stem(path),
+        _ if file.format == Some(Format::ClaudeCode) => file_stem(path),
         Some(session) => session.clone(),
-        None => format!("{}/{}", folder_name(path), stem(path)),
+        None => format!("{}/{}", folder_name(path), file_stem(path)),
     }
 }
 

@@ -11,8 +11,8 @@ use std::collections::HashMap;
 use serde_json::value::RawValue;
 
 use super::{
-    Found,
-    forms::Fit,
+    SessionContent,
+    formats::Fit,
     line::{self, Object, Text},
     records::{self, Collector, Draft, Piece},
 };
@@ -20,8 +20,8 @@ use super::{
 const USED: [&str; 8] =
     ["id", "timestamp", "type", "content", "thoughts", "toolCalls", "tokens", "displayContent"];
 
-/// Returns how a record fits the form.
-pub(super) fn fit(object: &Object<'_>) -> Fit {
+/// Returns how a record fits the format.
+pub(super) fn compare_record(object: &Object<'_>) -> Fit {
     if object.has("$set") || object.has("$rewindTo") {
         return Fit::Typical;
     }
@@ -36,7 +36,7 @@ pub(super) fn fit(object: &Object<'_>) -> Fit {
     Fit::typical_if(is_known && object.has("id") && object.has("content"))
 }
 
-pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Found {
+pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> SessionContent {
     let mut out = Collector::default();
     let mut newest: HashMap<String, usize> = HashMap::new();
     for (index, object) in objects.iter().enumerate() {
@@ -55,7 +55,7 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Found {
         }
         let Some(id) = object.text("id").filter(|_| object.has("content")) else {
             out.set_session(object.text("sessionId"), None);
-            out.left.other(if object.has("$set") { "$set" } else { "header" });
+            out.left.count_line(if object.has("$set") { "$set" } else { "header" });
             continue;
         };
         let before = out.messages().len();
@@ -68,7 +68,7 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Found {
             read_message(&mut out, (index, line), &id, newest);
         }
     }
-    out.finish()
+    out.into_content()
 }
 
 /// Adds the messages of a record.
@@ -79,12 +79,13 @@ fn read_message(out: &mut Collector, (index, line): (usize, &str), id: &str, obj
         "gemini" => "assistant",
         // Lines of the program for the person.
         _ => {
-            out.left.other(&kind);
+            out.left.count_line(&kind);
             return;
         }
     };
     let time = object.any("timestamp").map(RawValue::get);
-    let thoughts = object.list("thoughts").unwrap_or_default().into_iter().filter_map(Object::of);
+    let thoughts =
+        object.list("thoughts").unwrap_or_default().into_iter().filter_map(Object::from_value);
     let thoughts = thoughts.map(|thought| {
         let title = thought.text("subject").unwrap_or_default();
         format!("{title}\n{}", thought.text("description").unwrap_or_default()).trim().to_owned()
@@ -96,7 +97,7 @@ fn read_message(out: &mut Collector, (index, line): (usize, &str), id: &str, obj
     }
     pieces.extend(read_content(object));
     let calls = object.list("toolCalls").unwrap_or_default();
-    let calls: Vec<Object<'_>> = calls.into_iter().filter_map(Object::of).collect();
+    let calls: Vec<Object<'_>> = calls.into_iter().filter_map(Object::from_value).collect();
     let call_id = |call: &Object<'_>, place: usize| {
         call.text("id").unwrap_or_else(|| format!("{id} call {place}"))
     };
@@ -112,7 +113,7 @@ fn read_message(out: &mut Collector, (index, line): (usize, &str), id: &str, obj
         let part = records::result_part(&call_id, &name, &read_output(result), is_error);
         pieces.push(Piece::Result(part));
     }
-    let draft = Draft::new(role).at(Some(id), time).source(object, &USED);
+    let draft = Draft::new(role).with_id(Some(id), time).with_source(object, &USED);
     out.push_pieces(index, line, &draft, pieces);
 }
 
@@ -132,7 +133,7 @@ pub(super) fn convert_part(value: &RawValue) -> Piece {
     if let Ok(text) = serde_json::from_str::<String>(value.get()) {
         return Piece::Part(records::text_part(&text));
     }
-    let Some(part) = Object::of(value) else { return Piece::Part(value.get().to_owned()) };
+    let Some(part) = Object::from_value(value) else { return Piece::Part(value.get().to_owned()) };
     if let Some(call) = part.object("functionCall") {
         let (id, name) = (call.text("id"), call.text("name").unwrap_or_default());
         let input = call.any("args").map_or("{}", RawValue::get);
@@ -162,10 +163,11 @@ fn read_output(result: &RawValue) -> String {
     };
     let mut blocks = Vec::new();
     for value in &parts {
-        let Some(part) = Object::of(value) else { continue };
+        let Some(part) = Object::from_value(value) else { continue };
         let response = part.object("functionResponse").and_then(|it| it.any("response"));
         if let Some(response) = response {
-            let output = Object::of(response).and_then(|it| it.any("output").or(it.any("error")));
+            let output =
+                Object::from_value(response).and_then(|it| it.any("output").or(it.any("error")));
             let output = output.unwrap_or(response);
             match serde_json::from_str::<String>(output.get()) {
                 Ok(text) => blocks.push(records::text_part(&text)),

@@ -12,6 +12,9 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
+/// Most characters of a role or type that an error or a warning shows.
+pub(super) const SHOWN_CHARACTERS_MAX: usize = 40;
+
 /// A JSON object: its members in order, with each value as the text in the file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Object<'a> {
@@ -70,7 +73,7 @@ impl<'a> Object<'a> {
     }
 
     /// Parses a value as an object; `None`: the value is not an object.
-    pub(super) fn of(value: &'a RawValue) -> Option<Self> {
+    pub(super) fn from_value(value: &'a RawValue) -> Option<Self> {
         serde_json::from_str(value.get()).ok()
     }
 
@@ -99,7 +102,7 @@ impl<'a> Object<'a> {
 
     /// Returns a member as an object; `None`: absent, or not an object.
     pub(super) fn object(&self, key: &str) -> Option<Self> {
-        Self::of(self.any(key)?)
+        Self::from_value(self.any(key)?)
     }
 
     /// Returns the elements of a member; `None`: absent, or not a list.
@@ -116,13 +119,17 @@ impl<'a> Object<'a> {
     pub(super) fn names(&self) -> String {
         const SHOWN_MAX: usize = 6;
         const CHARACTERS_MAX: usize = 30;
-        let shown = self.members.iter().take(SHOWN_MAX).map(|(key, _)| {
-            let plain: String = key.chars().filter(|c| !c.is_control()).collect();
-            format!("`{}`", plain.chars().take(CHARACTERS_MAX).collect::<String>())
-        });
+        let shown = self.members.iter().take(SHOWN_MAX);
+        let shown = shown.map(|(key, _)| format!("`{}`", cut_text(key, CHARACTERS_MAX)));
         let shown: Vec<String> = shown.collect();
         if shown.is_empty() { "no members".to_owned() } else { shown.join(", ") }
     }
+}
+
+/// Returns the first characters of a text of a file for an error or a warning, without control
+/// characters.
+pub(super) fn cut_text(text: &str, characters_max: usize) -> String {
+    text.chars().filter(|c| !c.is_control()).take(characters_max).collect()
 }
 
 /// Returns whether a value is a string.

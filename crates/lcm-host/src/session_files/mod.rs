@@ -57,11 +57,12 @@ mod copilot;
 mod damage;
 mod detect;
 mod document;
+mod dropped;
 mod entries;
 mod exports;
 mod folder;
 mod follow;
-mod forms;
+mod formats;
 mod gemini_cli;
 mod line;
 mod notes;
@@ -71,9 +72,10 @@ mod queue;
 mod records;
 mod tree;
 
+pub use dropped::{DroppedCounts, is_whole_line};
 pub use folder::{FolderEntry, FolderSession, parse_since, visit_folder};
 pub use follow::{Follower, Reading};
-pub use forms::Format;
+pub use formats::Format;
 pub use notes::{Author, read_notes};
 
 use line::Object;
@@ -100,6 +102,11 @@ pub struct Branch {
     pub messages: Vec<FileMessage>,
 }
 
+/// Returns the number of messages of branches.
+pub(crate) fn count_aside(branches: &[Branch]) -> usize {
+    branches.iter().map(|branch| branch.messages.len()).sum()
+}
+
 /// One conversation of a file.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct SessionFile {
@@ -124,8 +131,7 @@ impl SessionFile {
     /// Returns the number of all messages, with those of branches.
     #[must_use]
     pub fn count_messages(&self) -> usize {
-        let aside: usize = self.branches.iter().map(|branch| branch.messages.len()).sum();
-        self.messages.len() + aside
+        self.messages.len() + count_aside(&self.branches)
     }
 }
 
@@ -144,14 +150,14 @@ impl LineError {
         Self { line: Some(line), reason: reason.into() }
     }
 
-    fn of_file(reason: impl Into<String>) -> Self {
+    fn for_file(reason: impl Into<String>) -> Self {
         Self { line: None, reason: reason.into() }
     }
 }
 
-/// What the reader of one format returns.
+/// Content of one conversation, as the reader of a format returns it.
 #[derive(Default)]
-struct Found {
+struct SessionContent {
     messages: Vec<FileMessage>,
     branches: Vec<Branch>,
     session: Option<String>,
@@ -173,7 +179,7 @@ pub enum Growth {
 /// # Errors
 ///
 /// Errors of [`read`]; a document that is no known export and has no list of messages. The reason
-/// names the forms that were compared.
+/// names the formats that were compared.
 pub fn read_bytes(bytes: &[u8], growth: Growth) -> Result<Vec<SessionFile>, LineError> {
     let mut source = damage::split_lines(bytes, growth);
     let dropped = source.dropped_warnings();
@@ -208,57 +214,58 @@ fn read_records(lines: Vec<(usize, String)>, growth: Growth) -> Result<SessionFi
     }
     let at = |index: usize| places.get(index).copied().unwrap_or(index);
     let named = |error: LineError| LineError { line: error.line.map(at), ..error };
-    let format = match forms::detect(&objects) {
+    let format = match formats::detect_format(&objects) {
         Some(format) => Some(format),
-        None => detect::format(&objects).map_err(named)?,
+        None => detect::intersect_formats(&objects).map_err(named)?,
     };
     let Some(format) = format else {
         if growth == Growth::Ended && !lines.is_empty() {
             let first = objects.first().map(describe_record).unwrap_or_default();
-            let reason =
-                format!("must have one of the forms {}; got a record {first}", forms::list_names());
+            let reason = format!(
+                "must have one of the formats {}; got a record {first}",
+                formats::list_names()
+            );
             return Err(named(LineError::at(0, reason)));
         }
-        return Ok(SessionFile::unknown(warnings));
+        return Ok(SessionFile::without_format(warnings));
     };
     let mut found = match format {
         Format::Messages(_) => {
             drop(objects);
             let of_line = |(line, text)| FileMessage { text, line };
             let messages = lines.into_iter().enumerate().map(of_line).collect();
-            Found { messages, ..Found::default() }
+            SessionContent { messages, ..SessionContent::default() }
         }
-        _ => forms::read(format, &lines, &objects).map_err(named)?,
+        _ => formats::read(format, &lines, &objects).map_err(named)?,
     };
     let branches = found.branches.iter_mut().flat_map(|branch| &mut branch.messages);
     found.messages.iter_mut().chain(branches).for_each(|message| message.line = at(message.line));
     warnings.append(&mut found.warnings);
-    Ok(SessionFile { warnings, ..SessionFile::of(format, found) })
+    Ok(SessionFile { warnings, ..SessionFile::new(format, found) })
 }
 
 /// Describes the first record of a file for an error.
 fn describe_record(object: &Object<'_>) -> String {
     let kind = object.text("type").map(|kind| {
-        let shown: String = kind.chars().filter(|c| !c.is_control()).take(40).collect();
-        format!("of the type `{shown}` ")
+        format!("of the type `{}` ", line::cut_text(&kind, line::SHOWN_CHARACTERS_MAX))
     });
     format!("{}with {}", kind.unwrap_or_default(), object.names())
 }
 
 impl SessionFile {
-    fn unknown(warnings: Vec<String>) -> Self {
-        let found = Found { warnings, ..Found::default() };
-        Self { format: None, ..Self::of(Format::Messages(Dialect::Lcm), found) }
+    fn without_format(warnings: Vec<String>) -> Self {
+        let found = SessionContent { warnings, ..SessionContent::default() };
+        Self { format: None, ..Self::new(Format::Messages(Dialect::Lcm), found) }
     }
 
-    fn of(format: Format, found: Found) -> Self {
-        let Found { messages, branches, session, project, warnings } = found;
+    fn new(format: Format, found: SessionContent) -> Self {
+        let SessionContent { messages, branches, session, project, warnings } = found;
         let (dialect, format) = (format.dialect(), Some(format));
         Self { format, dialect, messages, branches, session, project, warnings }
     }
 }
 
 #[cfg(test)]
-mod form_tests;
+mod format_tests;
 #[cfg(test)]
 mod tests;

@@ -28,7 +28,7 @@ pub enum Author {
 pub fn read_notes(bytes: &[u8], author: Author, growth: Growth) -> Result<SessionFile, LineError> {
     let text = String::from_utf8_lossy(bytes);
     if text.contains('\0') {
-        return Err(LineError::of_file("must be a text, got a NUL byte"));
+        return Err(LineError::for_file("must be a text, got a NUL byte"));
     }
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(&text);
     let role = match author {
@@ -41,7 +41,7 @@ pub fn read_notes(bytes: &[u8], author: Author, growth: Growth) -> Result<Sessio
     let (mut first, mut is_fenced) = (0, false);
     for (index, line) in text.lines().enumerate() {
         if line.trim().is_empty() && !is_fenced {
-            push(&mut out, role, first, &paragraph);
+            push_paragraph(&mut out, role, first, &paragraph);
             paragraph.clear();
             continue;
         }
@@ -52,15 +52,15 @@ pub fn read_notes(bytes: &[u8], author: Author, growth: Growth) -> Result<Sessio
         paragraph.push(line);
     }
     if growth == Growth::Ended {
-        push(&mut out, role, first, &paragraph);
+        push_paragraph(&mut out, role, first, &paragraph);
     }
-    Ok(SessionFile::of(Format::Notes, out.finish()))
+    Ok(SessionFile::new(Format::Notes, out.into_content()))
 }
 
-fn push(out: &mut Collector, role: &'static str, index: usize, paragraph: &[&str]) {
+fn push_paragraph(out: &mut Collector, role: &'static str, index: usize, paragraph: &[&str]) {
     let text = paragraph.join("\n");
     if !text.trim().is_empty() {
-        let draft = Draft::new(role).with(Vec::from([records::text_part(&text)]));
+        let draft = Draft::new(role).with_parts(Vec::from([records::text_part(&text)]));
         out.push(index, &text, &draft);
     }
 }

@@ -13,16 +13,14 @@
 //! A failed assistant message without content becomes a message without `source`, so that the
 //! component skips the message as a failed turn.
 
-use std::collections::HashMap;
-
 use serde_json::value::RawValue;
 
 use super::{
-    FileMessage, Found, LineError,
-    entries::{Ids, Left, SUMMARY},
+    FileMessage, LineError, SessionContent,
+    entries::{Ids, SUMMARY, SkippedCounts},
     line::{self, Object, Text},
     records::Branches,
-    tree::{self, Node},
+    tree::{Node, Tree},
 };
 
 const ROLE: &str = "messages of an unknown role";
@@ -36,13 +34,13 @@ const SAID: [&str; 4] = ["message", "custom_message", "branch_summary", "compact
 /// Types of headers.
 const HEADERS: [&str; 2] = ["session", "session_start"];
 
-pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<Found, LineError> {
+pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<SessionContent, LineError> {
     let mut ids = Ids::default();
-    let mut left = Left::default();
-    let (mut found, mut branches) = (Found::default(), Branches::default());
+    let mut left = SkippedCounts::default();
+    let (mut found, mut branches) = (SessionContent::default(), Branches::default());
     let nodes: Vec<Node> = objects.iter().map(build_node).collect();
-    let (live, parents) = (tree::live(&nodes), tree::parents(&nodes));
-    let mut taken: HashMap<usize, String> = HashMap::new();
+    let mut tree = Tree::new(&nodes);
+    let live = tree.find_live();
     // Sessions, each with the index of its header. A header counts from its line on, so that no
     // id changes when the file grows.
     let mut sessions: Vec<(usize, String)> = Vec::new();
@@ -57,7 +55,8 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<Found, Li
             );
         }
     }
-    for index in tree::order(&parents) {
+    for index in tree.order_entries() {
+        tree.record_message(index, None);
         let (Some(line), Some(object)) = (lines.get(index), objects.get(index)) else { continue };
         let kind = object.text("type").unwrap_or_default();
         let said = match kind.as_str() {
@@ -66,7 +65,7 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<Found, Li
             })?,
             "custom_message" | "branch_summary" | "compaction" => object.clone(),
             _ => {
-                left.other(&kind);
+                left.count_line(&kind);
                 continue;
             }
         };
@@ -75,26 +74,26 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<Found, Li
                 let content = object.any("message").map_or(line.as_str(), RawValue::get);
                 let header = sessions.iter().rfind(|(header, _)| *header < index);
                 let session = header.map(|(_, session)| session.as_str()).unwrap_or_default();
-                ids.own(&format!("{session}/{id}"), content)
+                ids.name_entry(&format!("{session}/{id}"), content)
             }
-            None => ids.of_line(line),
+            None => ids.name_line(line),
         };
         let is_live = live.get(index).copied().unwrap_or_default();
         let time = object.any("timestamp").or_else(|| said.any("timestamp"));
         let head = Text::default().string("id", &id).kept("timestamp", time);
         let is_first = is_live && found.messages.is_empty();
-        match message(head, &kind, &said, is_first) {
+        match convert_entry(head, &kind, &said, is_first) {
             Ok(text) if is_live => found.messages.push(FileMessage { text, line: index }),
             Ok(text) => {
-                let after = find_taken(&parents, index, &taken);
+                let after = tree.message_before(index);
                 branches.push(&id, FileMessage { text, line: index }, after);
             }
             Err(reason) => {
-                left.message(reason);
+                left.count_message(reason);
                 continue;
             }
         }
-        taken.insert(index, id);
+        tree.record_message(index, Some(id));
     }
     found.branches = branches.into_list();
     left.set_aside(&found.branches);
@@ -118,38 +117,28 @@ fn build_node(object: &Object<'_>) -> Node {
     }
 }
 
-/// Returns the entry id of the nearest ancestor that became a message.
-fn find_taken(
-    parents: &[Option<usize>],
-    index: usize,
-    taken: &HashMap<usize, String>,
-) -> Option<String> {
-    let mut at = index;
-    // Each step goes to a parent, and a cycle has at most as many entries as the file.
-    for _ in 0..parents.len() {
-        at = parents.get(at).copied().flatten()?;
-        if let Some(id) = taken.get(&at) {
-            return Some(id.clone());
-        }
-    }
-    None
-}
-
 /// Converts an entry to a message; `Err`: the reason to skip the entry. `first`: no message of the
 /// file was kept before the entry.
-fn message(head: Text, kind: &str, said: &Object<'_>, first: bool) -> Result<String, &'static str> {
+fn convert_entry(
+    head: Text,
+    kind: &str,
+    said: &Object<'_>,
+    first: bool,
+) -> Result<String, &'static str> {
     let role = said.text("role").unwrap_or_default();
     match (kind, role.as_str()) {
-        ("message", "user") => Ok(content(head, user_role(said), said, &["role"])),
-        ("message", "custom" | "hookMessage") => Ok(content(head, "user", said, &[])),
-        ("message", "system") => Ok(content(head, "system", said, &["role"])),
-        ("message", "assistant") => Ok(assistant(head, said)),
-        ("message", "toolResult") => Ok(result(head, said)),
-        ("message", "bashExecution") => Ok(command(head, said)),
-        ("custom_message", _) => Ok(content(head, "user", said, &ENVELOPE)),
-        ("branch_summary", _) | ("message", "branchSummary") => Ok(summary(head, kind, said)),
+        ("message", "user") => Ok(convert_content(head, choose_user_role(said), said, &["role"])),
+        ("message", "custom" | "hookMessage") => Ok(convert_content(head, "user", said, &[])),
+        ("message", "system") => Ok(convert_content(head, "system", said, &["role"])),
+        ("message", "assistant") => Ok(convert_answer(head, said)),
+        ("message", "toolResult") => Ok(convert_result(head, said)),
+        ("message", "bashExecution") => Ok(convert_command(head, said)),
+        ("custom_message", _) => Ok(convert_content(head, "user", said, &ENVELOPE)),
+        ("branch_summary", _) | ("message", "branchSummary") => {
+            Ok(convert_summary(head, kind, said))
+        }
         ("compaction", _) | ("message", "compactionSummary") if first => {
-            Ok(summary(head, kind, said))
+            Ok(convert_summary(head, kind, said))
         }
         ("compaction", _) | ("message", "compactionSummary") => Err(SUMMARY),
         _ => Err(ROLE),
@@ -163,32 +152,33 @@ fn with_source(text: Text, said: &Object<'_>, used: &[&str]) -> String {
     if source == "{}" { text.end() } else { text.raw("source", &source).end() }
 }
 
-fn blocks(text: Text, said: &Object<'_>) -> Text {
+fn write_blocks(text: Text, said: &Object<'_>) -> Text {
     match said.list("content") {
         Some(blocks) => {
-            let parts: Vec<String> = blocks.into_iter().map(part).collect();
+            let parts: Vec<String> = blocks.into_iter().map(convert_block).collect();
             text.raw("parts", &line::array(&parts))
         }
         None => text.kept("content", said.any("content")),
     }
 }
 
-fn content(head: Text, role: &str, said: &Object<'_>, used: &[&str]) -> String {
+fn convert_content(head: Text, role: &str, said: &Object<'_>, used: &[&str]) -> String {
     let used: Vec<&str> = used.iter().copied().chain(["content"]).collect();
-    with_source(blocks(head.string("role", role), said), said, &used)
+    with_source(write_blocks(head.string("role", role), said), said, &used)
 }
 
 /// Returns the role `tool` for a user message that has only results of tools, as Anthropic's have.
-fn user_role(said: &Object<'_>) -> &'static str {
+fn choose_user_role(said: &Object<'_>) -> &'static str {
     let blocks = said.list("content").unwrap_or_default();
     let is_result = |block: &&RawValue| {
-        Object::of(block).and_then(|block| block.text("type")).as_deref() == Some("tool_result")
+        Object::from_value(block).and_then(|block| block.text("type")).as_deref()
+            == Some("tool_result")
     };
     if !blocks.is_empty() && blocks.iter().all(is_result) { "tool" } else { "user" }
 }
 
-fn assistant(head: Text, said: &Object<'_>) -> String {
-    let text = blocks(head.string("role", "assistant"), said);
+fn convert_answer(head: Text, said: &Object<'_>) -> String {
+    let text = write_blocks(head.string("role", "assistant"), said);
     let text = text.kept("stop_reason", said.any("stopReason"));
     let failed = matches!(said.text("stopReason").as_deref(), Some("error" | "aborted"));
     let empty = said.any("content").is_none_or(|content| {
@@ -200,7 +190,7 @@ fn assistant(head: Text, said: &Object<'_>) -> String {
     with_source(text, said, &["role", "content", "stopReason"])
 }
 
-fn result(head: Text, said: &Object<'_>) -> String {
+fn convert_result(head: Text, said: &Object<'_>) -> String {
     let part = Text::default()
         .string("type", "tool_result")
         .kept("call_id", said.any("toolCallId"))
@@ -209,7 +199,7 @@ fn result(head: Text, said: &Object<'_>) -> String {
         Some(blocks) => match only_text(&blocks) {
             Some(text) => part.raw("output", text.get()),
             None => {
-                let blocks: Vec<String> = blocks.into_iter().map(output_block).collect();
+                let blocks: Vec<String> = blocks.into_iter().map(convert_output_block).collect();
                 part.raw("output", &line::array(&blocks))
             }
         },
@@ -222,8 +212,9 @@ fn result(head: Text, said: &Object<'_>) -> String {
 
 /// Converts an image in the result of a tool to a block that every provider can be sent; other
 /// blocks stay unchanged.
-fn output_block(value: &RawValue) -> String {
-    let image = Object::of(value).filter(|block| block.text("type").as_deref() == Some("image"));
+fn convert_output_block(value: &RawValue) -> String {
+    let image =
+        Object::from_value(value).filter(|block| block.text("type").as_deref() == Some("image"));
     let Some((block, data)) = image.as_ref().and_then(|block| Some((block, block.any("data")?)))
     else {
         return value.get().to_owned();
@@ -238,20 +229,20 @@ fn output_block(value: &RawValue) -> String {
 /// other list.
 fn only_text<'a>(blocks: &[&'a RawValue]) -> Option<&'a RawValue> {
     let [only] = blocks else { return None };
-    let block = Object::of(only)?;
+    let block = Object::from_value(only)?;
     let is_text = block.text("type").as_deref() == Some("text") && block.members().count() == 2;
     block.any("text").filter(|text| is_text && line::is_string(text))
 }
 
 /// Converts a shell command of the person to a user message with the command and its output.
-fn command(head: Text, said: &Object<'_>) -> String {
+fn convert_command(head: Text, said: &Object<'_>) -> String {
     let typed = said.text("command").unwrap_or_default();
     let shown = format!("$ {typed}\n{}", said.text("output").unwrap_or_default());
     let text = head.string("role", "user").string("content", &shown);
     with_source(text, said, &["role"])
 }
 
-fn summary(head: Text, kind: &str, said: &Object<'_>) -> String {
+fn convert_summary(head: Text, kind: &str, said: &Object<'_>) -> String {
     let text = head.string("role", "user").kept("content", said.any("summary"));
     let used: &[&str] =
         if kind == "message" { &["summary"] } else { &["summary", "id", "parentId", "timestamp"] };
@@ -259,8 +250,8 @@ fn summary(head: Text, kind: &str, said: &Object<'_>) -> String {
 }
 
 /// Converts a block of a message to a part of `lcm`; unknown blocks and members stay unchanged.
-fn part(value: &RawValue) -> String {
-    let Some(block) = Object::of(value) else { return value.get().to_owned() };
+fn convert_block(value: &RawValue) -> String {
+    let Some(block) = Object::from_value(value) else { return value.get().to_owned() };
     let kind = block.text("type").unwrap_or_default();
     let (name, renamed): (&str, &[(&str, &str)]) = match kind.as_str() {
         "thinking" => ("reasoning", &[("thinking", "text")]),

@@ -8,14 +8,14 @@
 use serde_json::value::RawValue;
 
 use super::{
-    Found,
-    forms::Fit,
-    line::{self, Object, Text, quoted},
+    SessionContent,
+    formats::Fit,
+    line::{self, Object, quoted},
     records::{self, Collector, Draft, Piece},
 };
 
-/// Returns how a record fits the form.
-pub(super) fn fit(object: &Object<'_>) -> Fit {
+/// Returns how a record fits the format.
+pub(super) fn compare_record(object: &Object<'_>) -> Fit {
     let Some(info) = object.object("info") else { return Fit::No };
     match object.list("parts") {
         Some(_) => Fit::typical_if(info.text("role").is_some()),
@@ -24,7 +24,7 @@ pub(super) fn fit(object: &Object<'_>) -> Fit {
     }
 }
 
-pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Found {
+pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> SessionContent {
     let mut out = Collector::default();
     let mut reverted = None;
     let mut reverted_from = None;
@@ -34,7 +34,7 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Found {
         let Some(parts) = object.list("parts") else {
             reverted = info.object("revert").and_then(|revert| revert.text("messageID"));
             out.set_session(id, info.text("directory"));
-            out.left.other("session");
+            out.left.count_line("session");
             continue;
         };
         out.set_session(info.text("sessionID"), None);
@@ -57,17 +57,17 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Found {
             let text = text.or_else(|| error.text("name")).unwrap_or_default();
             pieces.push(Piece::Part(records::text_part(&format!("Error: {text}"))));
         }
-        let draft = Draft::new(role).at(id.as_deref(), time);
-        let draft = draft.source(&info, &["id", "role", "time", "sessionID"]);
+        let draft = Draft::new(role).with_id(id.as_deref(), time);
+        let draft = draft.with_source(&info, &["id", "role", "time", "sessionID"]);
         out.push_pieces(index, line, &draft, pieces);
     }
     reverted_from.into_iter().for_each(|from| out.set_aside_from(from));
-    out.finish()
+    out.into_content()
 }
 
 /// Adds the pieces of a part.
 fn read_part(out: &mut Collector, value: &RawValue, pieces: &mut Vec<Piece>) {
-    let Some(part) = Object::of(value) else { return };
+    let Some(part) = Object::from_value(value) else { return };
     let text = || part.text("text").unwrap_or_default();
     match part.text("type").unwrap_or_default().as_str() {
         "text" if !text().is_empty() => pieces.push(Piece::Part(records::text_part(&text()))),
@@ -80,7 +80,7 @@ fn read_part(out: &mut Collector, value: &RawValue, pieces: &mut Vec<Piece>) {
             let prompt = part.text("prompt").unwrap_or_default();
             pieces.push(Piece::Part(records::text_part(&prompt)));
         }
-        kind => out.left.other(&format!("part {kind}")),
+        kind => out.left.count_line(&format!("part {kind}")),
     }
 }
 
@@ -113,12 +113,10 @@ fn read_tool(part: &Object<'_>, pieces: &mut Vec<Piece>) {
 
 /// Converts an attached image of a result to a block; `None`: it is not in the file.
 fn image_block(value: &RawValue) -> Option<String> {
-    let file = Object::of(value)?;
+    let file = Object::from_value(value)?;
     let url = file.text("url")?;
-    let (mime, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
-    let source = Text::default().string("type", "base64").string("media_type", mime);
-    let source = source.string("data", data).end();
-    Some(Text::default().string("type", "image").raw("source", &source).end())
+    let (mime, data) = records::split_data_url(&url)?;
+    Some(records::image_block(mime, data))
 }
 
 /// Converts a file: its bytes, the text that was read of it, or the part as it is.

@@ -4,8 +4,8 @@
 //! each at the line that took it from the queue. A prompt that became an attachment or a `user`
 //! line is not among them.
 //!
-//! A prompt is taken only if a line of the conversation follows, because the attachment of the
-//! prompt is written after its `queue-operation`, and a followed file may end between both.
+//! A prompt becomes a message only if a line of the conversation follows, because the attachment of
+//! the prompt is written after its `queue-operation`, and a followed file may end between both.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -71,7 +71,10 @@ fn list_texts(objects: &[Object<'_>]) -> Vec<String> {
         }
         let blocks: Vec<&RawValue> = serde_json::from_str(content.get()).unwrap_or_default();
         texts.extend(
-            blocks.into_iter().filter_map(Object::of).filter_map(|block| block.text("text")),
+            blocks
+                .into_iter()
+                .filter_map(Object::from_value)
+                .filter_map(|block| block.text("text")),
         );
     }
     texts

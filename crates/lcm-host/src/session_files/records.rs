@@ -1,13 +1,16 @@
 //! Builds messages of the dialect `lcm` from records, and collects them with their branches.
 //!
-//! In: what a reader finds in a record. Out: the text of a message, and [`Found`] with entry ids.
-//! The readers of all forms but Claude Code, Codex and `OpenClaw` use this module.
+//! In: values of a record, from a reader. Out: the text of a message, and [`SessionContent`]
+//! with entry ids. The readers of all formats but Claude Code, Codex and `OpenClaw` use this
+//! module.
 
 use std::collections::HashMap;
 
+use serde_json::value::RawValue;
+
 use super::{
-    Branch, FileMessage, Found,
-    entries::{Ids, Left},
+    Branch, FileMessage, SessionContent,
+    entries::{Ids, SkippedCounts},
     line::{self, Object, Text},
 };
 
@@ -15,8 +18,8 @@ use super::{
 #[derive(Default)]
 pub(super) struct Collector {
     pub(super) ids: Ids,
-    pub(super) left: Left,
-    found: Found,
+    pub(super) left: SkippedCounts,
+    found: SessionContent,
     branches: Branches,
     /// Whether the next messages belong to a branch.
     is_aside: bool,
@@ -51,18 +54,18 @@ impl<'a> Draft<'a> {
         Self { id: None, time: None, role, parts: Vec::new(), source: String::new() }
     }
 
-    /// Sets id and time.
-    pub(super) fn at(self, id: Option<&'a str>, time: Option<&'a str>) -> Self {
+    /// Sets the id and the time.
+    pub(super) fn with_id(self, id: Option<&'a str>, time: Option<&'a str>) -> Self {
         Self { id, time, ..self }
     }
 
     /// Sets the parts.
-    pub(super) fn with(self, parts: Vec<String>) -> Self {
+    pub(super) fn with_parts(self, parts: Vec<String>) -> Self {
         Self { parts, ..self }
     }
 
     /// Sets the members that the dialect does not name.
-    pub(super) fn source(self, object: &Object<'_>, but: &[&str]) -> Self {
+    pub(super) fn with_source(self, object: &Object<'_>, but: &[&str]) -> Self {
         let source = Text::default().rest(object, but).end();
         Self { source: if source == "{}" { String::new() } else { source }, ..self }
     }
@@ -75,7 +78,7 @@ impl Collector {
         if draft.parts.is_empty() {
             return None;
         }
-        let (id, message) = self.build(index, line, draft);
+        let (id, message) = self.build_message(index, line, draft);
         if self.is_aside {
             let after = self.after.replace(id.clone());
             self.branches.push(&id, message, after);
@@ -135,11 +138,16 @@ impl Collector {
     }
 
     /// Builds a message with its entry id.
-    fn build(&mut self, index: usize, line: &str, draft: &Draft<'_>) -> (String, FileMessage) {
+    fn build_message(
+        &mut self,
+        index: usize,
+        line: &str,
+        draft: &Draft<'_>,
+    ) -> (String, FileMessage) {
         let parts = line::array(&draft.parts);
         let id = match draft.id {
-            Some(id) => self.ids.own(id, &parts),
-            None => self.ids.of_line(line),
+            Some(id) => self.ids.name_entry(id, &parts),
+            None => self.ids.name_line(line),
         };
         let text = Text::default().string("id", &id);
         let text = match draft.time {
@@ -170,8 +178,8 @@ impl Collector {
         self.found.project = self.found.project.take().or(project);
     }
 
-    /// Returns what was found, with all warnings.
-    pub(super) fn finish(mut self) -> Found {
+    /// Returns the messages and branches, with all warnings.
+    pub(super) fn into_content(mut self) -> SessionContent {
         self.found.branches.extend(self.branches.into_list());
         self.left.set_aside(&self.found.branches);
         self.found.warnings = self.left.warnings();
@@ -181,7 +189,7 @@ impl Collector {
 }
 
 /// Moves the messages from index `from` on to a branch.
-pub(super) fn set_aside_from(found: &mut Found, from: usize) {
+pub(super) fn set_aside_from(found: &mut SessionContent, from: usize) {
     if from >= found.messages.len() {
         return;
     }
@@ -260,8 +268,21 @@ pub(super) fn file_part(name: Option<&str>, mime: &str, data: &str) -> String {
 
 /// Returns a part with the bytes of a data URL; `None`: the URL leads elsewhere.
 pub(super) fn data_url_part(name: Option<&str>, url: &str) -> Option<String> {
-    let (mime, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
+    let (mime, data) = split_data_url(url)?;
     Some(file_part(name, mime, data))
+}
+
+/// Returns the media type and the base64 text of a data URL; `None`: the URL leads elsewhere.
+pub(super) fn split_data_url(url: &str) -> Option<(&str, &str)> {
+    url.strip_prefix("data:")?.split_once(";base64,")
+}
+
+/// Returns an image block with the members that Anthropic gives it; every provider can be sent such
+/// a block in the result of a call. `data`: base64 text.
+pub(super) fn image_block(media_type: &str, data: &str) -> String {
+    let source = Text::default().string("type", "base64").string("media_type", media_type);
+    let source = source.string("data", data).end();
+    Text::default().string("type", "image").raw("source", &source).end()
 }
 
 /// Converts a block of Anthropic's content to a part, or to the result of a call; unknown blocks
@@ -277,13 +298,9 @@ pub(super) fn convert_block(block: &Object<'_>, raw: &str, call_id: &str) -> Pie
             .string("text", &text("thinking"))
             .rest(block, &["type", "thinking"])
             .end(),
-        "tool_use" => call_part(
-            &own("id"),
-            &text("name"),
-            input.map_or("{}", serde_json::value::RawValue::get),
-        ),
+        "tool_use" => call_part(&own("id"), &text("name"), input.map_or("{}", RawValue::get)),
         "tool_result" => {
-            let output = block.any("content").map_or("\"\"", serde_json::value::RawValue::get);
+            let output = block.any("content").map_or("\"\"", RawValue::get);
             let (id, is_error) = (own("tool_use_id"), block.is_true("is_error"));
             return Piece::Result(result_part(&id, &text("name"), output, is_error));
         }

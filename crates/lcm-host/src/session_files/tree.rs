@@ -1,8 +1,8 @@
 //! Finds the live branches of a session file whose entries form trees.
 //!
 //! In: entries in the order of the file, each with its id and its parent's id. Out: whether each
-//! entry is live, the order in which no entry is before its parent, and the parents. The other
-//! messages of Claude Code and OpenClaw files become branches.
+//! entry is live, the order in which no entry is before its parent, and the message before each
+//! entry. The messages that are not live become branches.
 //!
 //! A file can have several trees, because a parent may be missing. Each tree has one live branch:
 //! the last message of the tree in the file, and all ancestors of that message.
@@ -21,91 +21,136 @@ pub(super) struct Node {
     pub(super) is_message: bool,
 }
 
-/// Returns for each entry whether it is on the live branch of its tree. Of several entries with one
-/// id the first has a place in the tree, and the others get its result.
-pub(super) fn live(nodes: &[Node]) -> Vec<bool> {
-    let mut places: HashMap<&str, usize> = HashMap::new();
-    for (index, node) in nodes.iter().enumerate() {
-        if let Some(id) = &node.id {
-            places.entry(id).or_insert(index);
+/// The trees of a file's entries.
+#[derive(Debug)]
+pub(super) struct Tree {
+    /// Index of the parent of each entry; of several entries with the id of a parent, the first.
+    parents: Vec<Option<usize>>,
+    /// For each entry, the index of the first entry with its id, which has the place in the tree.
+    firsts: Vec<usize>,
+    is_message: Vec<bool>,
+    /// For each recorded entry, the entry id of the newest message up to it.
+    newest: HashMap<usize, Option<String>>,
+}
+
+impl Tree {
+    /// Creates the trees of nodes in the order of the file.
+    pub(super) fn new(nodes: &[Node]) -> Self {
+        let mut places: HashMap<&str, usize> = HashMap::new();
+        for (index, node) in nodes.iter().enumerate() {
+            if let Some(id) = &node.id {
+                places.entry(id).or_insert(index);
+            }
+        }
+        let place = |id: &Option<String>| id.as_deref().and_then(|id| places.get(id).copied());
+        let first = |(index, node): (usize, &Node)| place(&node.id).unwrap_or(index);
+        Self {
+            parents: nodes.iter().map(|node| place(&node.continues)).collect(),
+            firsts: nodes.iter().enumerate().map(first).collect(),
+            is_message: nodes.iter().map(|node| node.is_message).collect(),
+            newest: HashMap::new(),
         }
     }
-    let place = |id: &Option<String>| id.as_deref().and_then(|id| places.get(id).copied());
-    // The first entry with the id of this entry.
-    let first = |index: usize, node: &Node| place(&node.id).unwrap_or(index);
-    let root = roots(nodes, &|node| place(&node.continues));
-    let mut live = vec![false; nodes.len()];
-    let mut decided = vec![false; nodes.len()];
-    let latest_first = || nodes.iter().enumerate().rev();
-    let messages = latest_first().filter(|(_, node)| node.is_message);
-    for (index, node) in messages.chain(latest_first()) {
-        if first(index, node) != index {
-            continue;
+
+    /// Returns for each entry whether it is on the live branch of its tree. Of several entries with
+    /// one id the first has a place in the tree, and the others get its result.
+    pub(super) fn find_live(&self) -> Vec<bool> {
+        let roots = find_roots(&self.parents);
+        let mut live = vec![false; self.parents.len()];
+        let mut decided = vec![false; self.parents.len()];
+        let latest_first = || self.firsts.iter().copied().zip(&self.is_message).enumerate().rev();
+        let messages = latest_first().filter(|(_, (_, is_message))| **is_message);
+        for (index, (first, _)) in messages.chain(latest_first()) {
+            if first != index {
+                continue;
+            }
+            let Some(root) = roots.get(index).copied() else { continue };
+            let Some(is_decided) = decided.get_mut(root) else { continue };
+            // The latest entry of a tree ends the live branch of the tree.
+            if !std::mem::replace(is_decided, true) {
+                self.mark_ancestors(index, &mut live);
+            }
         }
-        let Some(tree) = root.get(index).copied() else { continue };
-        let Some(is_decided) = decided.get_mut(tree) else { continue };
-        if std::mem::replace(is_decided, true) {
-            continue;
-        }
-        // This entry ends the live branch of its tree; its ancestors are live, too.
+        let of_first = |first: &usize| live.get(*first).copied().unwrap_or_default();
+        self.firsts.iter().map(of_first).collect()
+    }
+
+    /// Returns for each entry whether it is this entry or an ancestor of it.
+    pub(super) fn find_ancestors(&self, index: usize) -> Vec<bool> {
+        let mut live = vec![false; self.parents.len()];
+        self.mark_ancestors(index, &mut live);
+        live
+    }
+
+    /// Marks an entry and its ancestors, up to the first that is marked already.
+    fn mark_ancestors(&self, index: usize, live: &mut [bool]) {
         let mut at = Some(index);
-        while let Some(here) = at {
-            let Some(mark) = live.get_mut(here) else { break };
+        while let Some(mark) = at.and_then(|at| live.get_mut(at)) {
             if std::mem::replace(mark, true) {
                 break;
             }
-            at = nodes.get(here).and_then(|node| place(&node.continues));
+            at = at.and_then(|at| self.parent(at));
         }
     }
-    let of_first =
-        |(index, node): (usize, &Node)| live.get(first(index, node)).copied().unwrap_or_default();
-    nodes.iter().enumerate().map(of_first).collect()
-}
 
-/// Returns the index of the parent of each entry: of several entries with the id of a parent, the
-/// first.
-pub(super) fn parents(nodes: &[Node]) -> Vec<Option<usize>> {
-    let mut places: HashMap<&str, usize> = HashMap::new();
-    for (index, node) in nodes.iter().enumerate() {
-        if let Some(id) = &node.id {
-            places.entry(id).or_insert(index);
-        }
+    fn parent(&self, index: usize) -> Option<usize> {
+        self.parents.get(index).copied().flatten()
     }
-    let parent = |node: &Node| places.get(node.continues.as_deref()?).copied();
-    nodes.iter().map(parent).collect()
-}
 
-/// Returns the indexes of the entries in the order of the file, but each entry behind its parent.
-pub(super) fn order(parents: &[Option<usize>]) -> Vec<usize> {
-    let mut order = Vec::with_capacity(parents.len());
-    let mut waiting: HashMap<usize, Vec<usize>> = HashMap::new();
-    let mut is_placed = vec![false; parents.len()];
-    for (index, parent) in parents.iter().enumerate() {
-        let later = parent.filter(|parent| *parent > index);
-        let behind = parent.filter(|parent| is_placed.get(*parent) == Some(&false));
-        if let Some(parent) = later.or(behind.filter(|parent| *parent != index)) {
-            waiting.entry(parent).or_default().push(index);
-            continue;
+    /// Returns the indexes of the entries in the order of the file, but each entry behind its
+    /// parent.
+    pub(super) fn order_entries(&self) -> Vec<usize> {
+        let parents = &self.parents;
+        let mut order = Vec::with_capacity(parents.len());
+        let mut waiting: HashMap<usize, Vec<usize>> = HashMap::new();
+        let mut is_placed = vec![false; parents.len()];
+        for (index, parent) in parents.iter().enumerate() {
+            let later = parent.filter(|parent| *parent > index);
+            let behind = parent.filter(|parent| is_placed.get(*parent) == Some(&false));
+            if let Some(parent) = later.or(behind.filter(|parent| *parent != index)) {
+                waiting.entry(parent).or_default().push(index);
+                continue;
+            }
+            let mut stack = Vec::from([index]);
+            while let Some(next) = stack.pop() {
+                order.push(next);
+                is_placed.get_mut(next).into_iter().for_each(|placed| *placed = true);
+                let children = waiting.remove(&next).unwrap_or_default();
+                stack.extend(children.into_iter().rev());
+            }
         }
-        let mut stack = Vec::from([index]);
-        while let Some(next) = stack.pop() {
-            order.push(next);
-            is_placed.get_mut(next).into_iter().for_each(|placed| *placed = true);
-            let children = waiting.remove(&next).unwrap_or_default();
-            stack.extend(children.into_iter().rev());
-        }
+        // Entries whose ancestors form a cycle.
+        let rest = is_placed.iter().enumerate().filter(|(_, placed)| !**placed);
+        order.extend(rest.map(|(index, _)| index));
+        order
     }
-    // Entries whose ancestors form a cycle.
-    let rest = is_placed.iter().enumerate().filter(|(_, placed)| !**placed);
-    order.extend(rest.map(|(index, _)| index));
-    order
+
+    /// Returns the entry id of the newest message among the ancestors of an entry. Every entry is
+    /// recorded after its parent, so this takes one step, except in a cycle.
+    pub(super) fn message_before(&self, index: usize) -> Option<String> {
+        let mut at = index;
+        // A cycle has at most as many entries as the file.
+        for _ in 0..self.parents.len() {
+            at = self.parent(at)?;
+            if let Some(newest) = self.newest.get(&at) {
+                return newest.clone();
+            }
+        }
+        None
+    }
+
+    /// Records the entry id of the last message of an entry; `None`: the entry has no message.
+    pub(super) fn record_message(&mut self, index: usize, id: Option<String>) {
+        let newest = id.or_else(|| self.message_before(index));
+        self.newest.insert(index, newest);
+    }
 }
 
 /// Returns the index of the root of each entry. Entries whose ancestors form a cycle are one tree.
-fn roots(nodes: &[Node], before: &dyn Fn(&Node) -> Option<usize>) -> Vec<usize> {
-    let mut roots: Vec<Option<usize>> = vec![None; nodes.len()];
-    let mut walked: Vec<bool> = vec![false; nodes.len()];
-    for start in 0..nodes.len() {
+fn find_roots(parents: &[Option<usize>]) -> Vec<usize> {
+    let mut roots: Vec<Option<usize>> = vec![None; parents.len()];
+    let mut walked: Vec<bool> = vec![false; parents.len()];
+    for start in 0..parents.len() {
         let mut path = Vec::new();
         let mut at = start;
         let root = loop {
@@ -117,7 +162,7 @@ fn roots(nodes: &[Node], before: &dyn Fn(&Node) -> Option<usize>) -> Vec<usize> 
                 _ => break at,
             }
             path.push(at);
-            match nodes.get(at).and_then(before) {
+            match parents.get(at).copied().flatten() {
                 Some(next) => at = next,
                 None => break at,
             }
@@ -144,7 +189,7 @@ mod tests {
     }
 
     fn live_of(edges: &[(&str, &str)]) -> String {
-        let live = live(&nodes(edges));
+        let live = Tree::new(&nodes(edges)).find_live();
         edges.iter().zip(live).filter(|(_, live)| *live).map(|((id, _), _)| *id).collect()
     }
 
@@ -169,7 +214,7 @@ mod tests {
     }
 
     fn order_of(edges: &[(&str, &str)]) -> String {
-        let order = order(&parents(&nodes(edges)));
+        let order = Tree::new(&nodes(edges)).order_entries();
         order.into_iter().map(|index| edges[index].0).collect()
     }
 

@@ -1,4 +1,4 @@
-//! Small files of every form, each with the number of its messages by the rules of the form.
+//! Small files of every format, each with the number of its messages by the rules of the format.
 //!
 //! `fixtures.txt` has one file after each line `=== NAME | FORMAT | LIVE+BRANCHES`, with a comma
 //! between conversations. Texts with `SAID` are those that may not be lost.
@@ -18,7 +18,7 @@ struct Fixture {
     text: &'static str,
 }
 
-fn fixtures() -> Vec<Fixture> {
+fn list_fixtures() -> Vec<Fixture> {
     let of = |section: &'static str| {
         let (head, text) = section.split_once('\n').unwrap();
         let head: Vec<&str> = head.split(" | ").collect();
@@ -28,13 +28,13 @@ fn fixtures() -> Vec<Fixture> {
     FIXTURES.split("=== ").skip(1).map(of).collect()
 }
 
-fn texts(file: &SessionFile) -> Vec<&str> {
+fn list_texts(file: &SessionFile) -> Vec<&str> {
     let aside = file.branches.iter().flat_map(|branch| &branch.messages);
     file.messages.iter().chain(aside).map(|message| message.text.as_str()).collect()
 }
 
 /// The words of a text that begin with `SAID`.
-fn said(text: &str) -> Vec<String> {
+fn find_marked_words(text: &str) -> Vec<String> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric());
     // After a line break in JSON a word begins with the letter of its escape.
     let words = words.map(|word| word.strip_prefix('n').unwrap_or(word));
@@ -42,8 +42,8 @@ fn said(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_form_has_its_messages() {
-    let fixtures = fixtures();
+fn every_format_has_its_messages() {
+    let fixtures = list_fixtures();
     assert!(fixtures.len() >= 60, "{}", fixtures.len());
     for fixture in fixtures {
         let name = fixture.name;
@@ -58,7 +58,7 @@ fn every_form_has_its_messages() {
         for file in &files {
             let format = file.format.unwrap().name();
             assert!(format.contains(fixture.format), "{name}: {format}");
-            for text in texts(file) {
+            for text in list_texts(file) {
                 assert!(
                     Object::read(text)
                         .is_ok_and(|it| it.text("role").is_some() || it.text("type").is_some()),
@@ -66,8 +66,8 @@ fn every_form_has_its_messages() {
                 );
             }
         }
-        let stored: Vec<&str> = files.iter().flat_map(texts).collect();
-        for word in said(fixture.text) {
+        let stored: Vec<&str> = files.iter().flat_map(list_texts).collect();
+        for word in find_marked_words(fixture.text) {
             assert!(stored.iter().any(|text| text.contains(&word)), "{name}: {word} is lost");
         }
     }
@@ -76,12 +76,12 @@ fn every_form_has_its_messages() {
 /// A followed file is read again after each line, so messages of its beginning are those of the
 /// whole file, and no beginning is an error.
 #[test]
-fn every_form_may_grow() {
-    for fixture in fixtures() {
+fn every_format_may_grow() {
+    for fixture in list_fixtures() {
         let name = fixture.name;
         let whole = read_bytes(fixture.text.as_bytes(), Growth::Ended).unwrap();
         let whole_format = whole.first().and_then(|file| file.format);
-        let whole: Vec<&str> = whole.iter().flat_map(texts).collect();
+        let whole: Vec<&str> = whole.iter().flat_map(list_texts).collect();
         let ends = fixture.text.match_indices('\n').map(|(at, _)| at + 1);
         for end in ends.flat_map(|end| [end - 1, end, end.saturating_sub(9)]) {
             let Some(begin) = fixture.text.get(..end) else { continue };
@@ -89,12 +89,12 @@ fn every_form_may_grow() {
                 Ok(files) => files,
                 Err(error) => panic!("{name}, {end} bytes: {error}"),
             };
-            // A beginning may fit another form; the component then compares what messages say.
+            // A beginning may fit another format; the component then compares what messages say.
             let format = files.first().and_then(|file| file.format);
             if !fixture.is_ordered || format != whole_format {
                 continue;
             }
-            for text in files.iter().flat_map(texts) {
+            for text in files.iter().flat_map(list_texts) {
                 assert!(whole.contains(&text), "{name}, {end} bytes: {text}");
             }
         }
@@ -102,7 +102,7 @@ fn every_form_may_grow() {
 }
 
 #[test]
-fn a_file_of_no_form_names_the_forms() {
+fn a_file_of_no_format_names_the_formats() {
     let files = [
         "{\"a\":1}\n",
         "[{\"a\":1}]\n",

@@ -1,12 +1,12 @@
-//! The forms of files that are known: names, recognition by their records, and readers.
+//! The known formats of files: names, detection by their records, and readers.
 //!
-//! In: the records of a file. Out: its format, if all records fit a form and one of them is typical
-//! of the form. Claude Code, Codex, `OpenClaw` and messages share types of lines, so `detect` tells
-//! these apart. Exports that are one document are recognised by `document`.
+//! In: the records of a file. Out: its format, if all records fit a format and one of them is
+//! typical of it. Claude Code, Codex, `OpenClaw` and messages share types of lines, so `detect`
+//! tells these apart. Exports that are one document are recognised by `document`.
 
 use super::{
-    Found, LineError, antigravity, chat_lines, claude_code, codex, codex_exec, copilot, gemini_cli,
-    line::Object, open_claw, open_code,
+    LineError, SessionContent, antigravity, chat_lines, claude_code, codex, codex_exec, copilot,
+    gemini_cli, line::Object, open_claw, open_code,
 };
 use crate::bindings::types::Dialect;
 
@@ -35,7 +35,7 @@ pub enum Format {
     LangChain,
     /// Model messages of the AI SDK of Vercel.
     AiSdk,
-    /// Conversations in the form of `ShareGPT`.
+    /// Conversations in the format of `ShareGPT`.
     ShareGpt,
     /// An export of `ChatGPT`.
     ChatGpt,
@@ -49,21 +49,21 @@ pub enum Format {
     Messages(Dialect),
 }
 
-/// A form whose records are told from those of all others.
-struct Form {
+/// A format with records that no other format has.
+struct RecordFormat {
     format: Format,
-    /// Returns how a record fits the form.
-    fit: fn(&Object<'_>) -> Fit,
+    /// Returns how a record fits the format.
+    compare: fn(&Object<'_>) -> Fit,
 }
 
-/// How a record fits a form.
+/// How a record fits a format.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Fit {
-    /// Only this form has such records.
+    /// Only this format has such records.
     Typical,
-    /// Other forms may have such records, too.
+    /// Other formats may have such records, too.
     Possible,
-    /// The form has no such record.
+    /// The format has no such record.
     No,
 }
 
@@ -74,19 +74,19 @@ impl Fit {
     }
 }
 
-/// Forms of records, in the order of their comparison.
-const FORMS: [Form; 8] = [
-    Form { format: Format::CodexExec, fit: codex_exec::fit },
-    Form { format: Format::CopilotCli, fit: copilot::fit },
-    Form { format: Format::Antigravity, fit: antigravity::fit },
-    Form { format: Format::GeminiCli, fit: gemini_cli::fit },
-    Form { format: Format::OpenCode, fit: open_code::fit },
-    Form { format: Format::AgentChat, fit: chat_lines::fit_agent_chat },
-    Form { format: Format::LangChain, fit: chat_lines::fit_lang_chain },
-    Form { format: Format::AiSdk, fit: chat_lines::fit_ai_sdk },
+/// Formats of records, in the order of their comparison.
+const RECORD_FORMATS: [RecordFormat; 8] = [
+    RecordFormat { format: Format::CodexExec, compare: codex_exec::compare_record },
+    RecordFormat { format: Format::CopilotCli, compare: copilot::compare_record },
+    RecordFormat { format: Format::Antigravity, compare: antigravity::compare_record },
+    RecordFormat { format: Format::GeminiCli, compare: gemini_cli::compare_record },
+    RecordFormat { format: Format::OpenCode, compare: open_code::compare_record },
+    RecordFormat { format: Format::AgentChat, compare: chat_lines::compare_agent_chat },
+    RecordFormat { format: Format::LangChain, compare: chat_lines::compare_lang_chain },
+    RecordFormat { format: Format::AiSdk, compare: chat_lines::compare_ai_sdk },
 ];
 
-/// Names of all forms for an error.
+/// Names of all formats for an error.
 const NAMES: [&str; 18] = [
     "Claude Code",
     "Codex",
@@ -108,17 +108,17 @@ const NAMES: [&str; 18] = [
     "aider",
 ];
 
-/// Returns the form that all records fit and of which one is typical; `None`: no such form.
-pub(super) fn detect(objects: &[Object<'_>]) -> Option<Format> {
-    let fits = |form: &&Form| {
+/// Returns the format that all records fit and of which one is typical; `None`: no such format.
+pub(super) fn detect_format(objects: &[Object<'_>]) -> Option<Format> {
+    let fits = |row: &&RecordFormat| {
         let mut is_typical = false;
-        let all = objects.iter().map(form.fit).all(|fit| {
+        let all = objects.iter().map(row.compare).all(|fit| {
             is_typical |= fit == Fit::Typical;
             fit != Fit::No
         });
         all && is_typical
     };
-    FORMS.iter().find(fits).map(|form| form.format)
+    RECORD_FORMATS.iter().find(fits).map(|row| row.format)
 }
 
 /// Reads the records of a format that is no list of messages.
@@ -126,7 +126,7 @@ pub(super) fn read(
     format: Format,
     lines: &[String],
     objects: &[Object<'_>],
-) -> Result<Found, LineError> {
+) -> Result<SessionContent, LineError> {
     match format {
         Format::ClaudeCode => claude_code::read(lines, objects),
         Format::Codex => codex::read(lines, objects),
@@ -140,7 +140,7 @@ pub(super) fn read(
     }
 }
 
-/// Returns the names of all forms, for an error.
+/// Returns the names of all formats, for an error.
 pub(super) fn list_names() -> String {
     format!(
         "{}, messages of a provider, or a document with `messages`, `input` or `contents`",
