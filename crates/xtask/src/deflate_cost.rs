@@ -31,7 +31,7 @@ struct Counts {
 
 /// Returns the code of a length or distance, less its least value, and its extra bits. Each power
 /// of two has `2^steps` codes.
-fn encode(value: usize, steps: u32) -> (usize, u32) {
+fn encode_value(value: usize, steps: u32) -> (usize, u32) {
     let bits = value.max(1).ilog2();
     if bits <= steps {
         return (value, 0);
@@ -43,15 +43,15 @@ fn encode(value: usize, steps: u32) -> (usize, u32) {
 
 fn encode_length(length: usize) -> (usize, u32) {
     let [shortest, longest] = MATCH;
-    if length == longest { (28, 0) } else { encode(length - shortest, 2) }
+    if length == longest { (28, 0) } else { encode_value(length - shortest, 2) }
 }
 
 fn encode_distance(distance: usize) -> (usize, u32) {
-    encode(distance - 1, 1)
+    encode_value(distance - 1, 1)
 }
 
 /// Returns the parts of a bit that a symbol needs which occurs `count` times among `total`.
-fn measure(count: u64, total: u64) -> u64 {
+fn measure_symbol(count: u64, total: u64) -> u64 {
     let ratio = (total << 16) / count.max(1);
     let bits = ratio.max(1).ilog2();
     let fraction = (ratio << 4 >> bits) & (PARTS - 1);
@@ -68,7 +68,7 @@ impl Costs {
             let mut counts = even.clone();
             let mut window = Window::default();
             for function in functions.clone() {
-                window.append(function, &costs, Some(&mut counts));
+                window.append_function(function, &costs, Some(&mut counts));
             }
             costs = Self::from_counts(&counts);
         }
@@ -80,17 +80,22 @@ impl Costs {
         let [symbols, distances]: [u64; 2] = totals;
         let [shortest, longest] = MATCH;
         Self {
-            literals: counts.symbols.iter().take(256).map(|it| measure(*it, symbols)).collect(),
+            literals: counts
+                .symbols
+                .iter()
+                .take(256)
+                .map(|it| measure_symbol(*it, symbols))
+                .collect(),
             lengths: (0..=longest)
                 .map(|length| {
                     let (code, extra) = encode_length(length.max(shortest));
-                    measure(counts.symbols[256 + code], symbols) + PARTS * u64::from(extra)
+                    measure_symbol(counts.symbols[256 + code], symbols) + PARTS * u64::from(extra)
                 })
                 .collect(),
             distances: (0..30_usize)
                 .map(|code| {
                     let extra = u64::try_from(code / 2).unwrap_or(0).saturating_sub(1);
-                    measure(counts.distances[code], distances) + PARTS * extra
+                    measure_symbol(counts.distances[code], distances) + PARTS * extra
                 })
                 .collect(),
         }
@@ -121,35 +126,40 @@ impl Window {
     }
 
     /// Appends a function without measuring it.
-    pub(crate) fn push(&mut self, function: &[u8]) {
-        let start = self.extend(function);
+    pub(crate) fn push_function(&mut self, function: &[u8]) {
+        let start = self.extend_bytes(function);
         for place in start..self.bytes.len() {
-            self.insert(place);
+            self.insert_place(place);
         }
     }
 
     /// Appends a function and returns its cost.
-    pub(crate) fn measure(&mut self, function: &[u8], costs: &Costs) -> u64 {
-        self.append(function, costs, None)
+    pub(crate) fn measure_function(&mut self, function: &[u8], costs: &Costs) -> u64 {
+        self.append_function(function, costs, None)
     }
 
-    fn extend(&mut self, function: &[u8]) -> usize {
+    fn extend_bytes(&mut self, function: &[u8]) -> usize {
         let start = self.bytes.len();
         self.bytes.extend(function);
         self.before.resize(self.bytes.len(), 0);
         start
     }
 
-    fn append(&mut self, function: &[u8], costs: &Costs, mut counts: Option<&mut Counts>) -> u64 {
-        let mut at = self.extend(function);
+    fn append_function(
+        &mut self,
+        function: &[u8],
+        costs: &Costs,
+        mut counts: Option<&mut Counts>,
+    ) -> u64 {
+        let mut at = self.extend_bytes(function);
         let (mut total, mut inserted) = (0, at);
         let mut known = None;
         while at < self.bytes.len() {
             let (length, distance) =
-                known.take().unwrap_or_else(|| self.find(at, &mut inserted, MATCH[0] - 1));
+                known.take().unwrap_or_else(|| self.find_match(at, &mut inserted, MATCH[0] - 1));
             let is_match = length > MATCH[0] || (length == MATCH[0] && distance <= 8192);
             if is_match && length < 128 {
-                let later = self.find(at + 1, &mut inserted, length);
+                let later = self.find_match(at + 1, &mut inserted, length);
                 known = (later.0 > length).then_some(later);
             }
             if is_match && known.is_none() {
@@ -170,19 +180,19 @@ impl Window {
             }
         }
         for place in inserted..self.bytes.len() {
-            self.insert(place);
+            self.insert_place(place);
         }
         total
     }
 
-    fn hash(&self, place: usize) -> Option<usize> {
+    fn hash_bytes(&self, place: usize) -> Option<usize> {
         let three = self.bytes.get(place..place + 3)?;
         let number = three.iter().fold(0_u32, |sum, byte| sum << 8 | u32::from(*byte));
         usize::try_from(number.wrapping_mul(0x9e37_79b1) >> (32 - HASH_BITS)).ok()
     }
 
-    fn insert(&mut self, place: usize) {
-        if let Some(hash) = self.hash(place) {
+    fn insert_place(&mut self, place: usize) {
+        if let Some(hash) = self.hash_bytes(place) {
             self.before[place] = self.last[hash];
             self.last[hash] = place + 1;
         }
@@ -190,14 +200,14 @@ impl Window {
 
     /// Returns the length and distance of the longest match that is longer than `least`, or zeros;
     /// the places before are inserted first.
-    fn find(&mut self, at: usize, inserted: &mut usize, least: usize) -> (usize, usize) {
+    fn find_match(&mut self, at: usize, inserted: &mut usize, least: usize) -> (usize, usize) {
         while *inserted < at {
-            self.insert(*inserted);
+            self.insert_place(*inserted);
             *inserted += 1;
         }
         let (mut length, mut distance) = (least, 0);
         let longest = (self.bytes.len() - at).min(MATCH[1]);
-        let Some(hash) = self.hash(at).filter(|_| length < longest) else { return (0, 0) };
+        let Some(hash) = self.hash_bytes(at).filter(|_| length < longest) else { return (0, 0) };
         let mut next = self.last[hash];
         for _ in 0..PROBES {
             if next == 0 || at + 1 - next > REACH {
@@ -242,12 +252,12 @@ mod tests {
         let other = vec![7; super::REACH];
         let costs = Costs::learn([function.as_slice(), &function, &other].into_iter());
         let mut window = Window::default();
-        let alone = window.measure(&function, &costs);
-        let again = window.measure(&function, &costs);
+        let alone = window.measure_function(&function, &costs);
+        let again = window.measure_function(&function, &costs);
         assert!(again * 20 < alone, "{again} {alone}");
-        window.push(&other);
-        assert_eq!(window.measure(&function, &costs), alone);
+        window.push_function(&other);
+        assert_eq!(window.measure_function(&function, &costs), alone);
         window.clear();
-        assert_eq!(window.measure(&function, &costs), alone);
+        assert_eq!(window.measure_function(&function, &costs), alone);
     }
 }

@@ -78,7 +78,7 @@ impl Moves<'_> {
         self.window.clear();
         for function in &self.order {
             let bytes = self.functions[*function];
-            self.known[*function] = self.window.measure(bytes, &self.costs);
+            self.known[*function] = self.window.measure_function(bytes, &self.costs);
         }
     }
 
@@ -93,7 +93,7 @@ impl Moves<'_> {
         let before = self.sum_known(&removed) + self.known[function];
         let kept: Vec<(usize, u64)> =
             removed.iter().map(|(other, _)| (*other, self.known[*other])).collect();
-        self.remember(&removed);
+        self.remember_costs(&removed);
         let after_removal: u64 = removed.iter().map(|(_, cost)| cost).sum();
         let mut best = None;
         // Only as much as the removal saves may be lost.
@@ -110,11 +110,11 @@ impl Moves<'_> {
             }
         }
         if let Some((place, measured)) = best {
-            self.remember(&measured);
+            self.remember_costs(&measured);
             others.insert(place, function);
             self.order = others;
         } else {
-            self.remember(&kept);
+            self.remember_costs(&kept);
         }
     }
 
@@ -122,7 +122,7 @@ impl Moves<'_> {
         measured.iter().map(|(function, _)| self.known[*function]).sum()
     }
 
-    fn remember(&mut self, measured: &[(usize, u64)]) {
+    fn remember_costs(&mut self, measured: &[(usize, u64)]) {
         for (function, cost) in measured {
             self.known[*function] = *cost;
         }
@@ -142,7 +142,7 @@ impl Moves<'_> {
 
     /// Estimates for each place between the other functions how much this function would save, and
     /// would let the functions after it save.
-    fn estimate(&self, function: usize, others: &[usize]) -> Vec<i64> {
+    fn estimate_savings(&self, function: usize, others: &[usize]) -> Vec<i64> {
         let mut starts = vec![0; self.functions.len()];
         let mut places = Vec::new();
         let mut end = 0;
@@ -189,7 +189,7 @@ impl Moves<'_> {
 
     /// Returns the places between the other functions at which the function may save most.
     fn choose_places(&self, function: usize, others: &[usize], old: usize) -> Vec<usize> {
-        let values = self.estimate(function, others);
+        let values = self.estimate_savings(function, others);
         let mut ranked: Vec<usize> = (self.fixed..values.len()).collect();
         ranked.sort_unstable_by_key(|place| (std::cmp::Reverse(values[*place]), *place));
         let mut chosen: Vec<usize> = Vec::new();
@@ -223,19 +223,22 @@ impl Moves<'_> {
         let start = ahead.len() - reached.count();
         self.window.clear();
         for function in &ahead[start..] {
-            self.window.push(self.functions[*function]);
+            self.window.push_function(self.functions[*function]);
         }
         let mut measured = Vec::new();
         if let Some(function) = inserted {
-            measured.push((function, self.window.measure(self.functions[function], &self.costs)));
+            measured.push((
+                function,
+                self.window.measure_function(self.functions[function], &self.costs),
+            ));
         }
         let mut bytes = 0;
         for function in behind {
             let body = self.functions[*function];
             if shared[*function] >= SHARED_MIN {
-                measured.push((*function, self.window.measure(body, &self.costs)));
+                measured.push((*function, self.window.measure_function(body, &self.costs)));
             } else {
-                self.window.push(body);
+                self.window.push_function(body);
             }
             bytes += body.len();
             if bytes > REACH {
