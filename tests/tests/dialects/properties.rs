@@ -459,29 +459,44 @@ pub(crate) fn each_seed(seeds: u64, run: fn(u64)) {
     });
 }
 
-/// Writes 1,000 assembled contexts as JSON lines to the file in `LCM_DIALECT_SAMPLE`. The types of
-/// the providers' own packages check the file (`tests/sdk`), so that no context has an unknown
-/// type.
+/// Contexts of the sample that have no unknown types, and of every run.
+const SAMPLES: usize = 1_000;
+
+/// Returns a line of the sample. Lines beyond [`SAMPLES`] have unknown types and summaries, too.
+fn sample_line(seed: usize) -> String {
+    let mut generator = Generator::new(seed as u64, seed.is_multiple_of(5));
+    generator.has_unknown = seed >= SAMPLES;
+    let mut history = history_of(generator, &DIALECTS);
+    if seed >= SAMPLES && seed.is_multiple_of(7) {
+        history.chat.compact(100);
+    }
+    let (out, name) = [
+        (Dialect::Anthropic, "anthropic"),
+        (Dialect::OpenaiChat, "openai-chat"),
+        (Dialect::OpenaiResponses, "openai-responses"),
+        (Dialect::Gemini, "gemini"),
+    ][seed % 4];
+    let budget = if seed.is_multiple_of(3) { 300 } else { LARGE };
+    let assembled = check(&mut history.chat, out, budget);
+    format!("{{\"dialect\":\"{name}\",\"messages\":{}}}\n", assembled.messages_json)
+}
+
+/// Writes assembled contexts as JSON lines to the file in `LCM_DIALECT_SAMPLE`, the context of seed
+/// n in line n + 1. The types of the providers' own packages and `rules.py` check the file
+/// (`tests/sdk`). `LCM_DIALECT_SAMPLES` sets the number of contexts.
 #[test]
 fn a_sample_of_contexts_is_written_down() {
-    let mut lines = Vec::new();
-    for seed in 0..1_000 {
-        let mut generator = Generator::new(seed, seed % 5 == 0);
-        generator.has_unknown = false;
-        let mut history = history_of(generator, &DIALECTS);
-        let (out, name) = [
-            (Dialect::Anthropic, "anthropic"),
-            (Dialect::OpenaiChat, "openai-chat"),
-            (Dialect::OpenaiResponses, "openai-responses"),
-            (Dialect::Gemini, "gemini"),
-        ][(seed % 4) as usize];
-        let budget = if seed % 3 == 0 { 300 } else { LARGE };
-        let assembled = check(&mut history.chat, out, budget);
-        lines
-            .push(format!("{{\"dialect\":\"{name}\",\"messages\":{}}}\n", assembled.messages_json));
-    }
+    let count = env::var("LCM_DIALECT_SAMPLES").ok().and_then(|value| value.parse().ok());
+    let count = count.unwrap_or(SAMPLES);
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let parts: Vec<Vec<String>> = thread::scope(|scope| {
+        let write = |first: usize| (first..count).step_by(cores).map(sample_line).collect();
+        let threads: Vec<_> = (0..cores).map(|first| scope.spawn(move || write(first))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    let lines: Vec<&str> = (0..count).map(|seed| &*parts[seed % cores][seed / cores]).collect();
     let filled = lines.iter().filter(|line| !line.contains("\"messages\":[]")).count();
-    assert!(filled > 950, "{filled}");
+    assert!(filled > count / 20 * 19, "{filled}");
     if let Ok(path) = env::var("LCM_DIALECT_SAMPLE") {
         std::fs::write(path, lines.concat()).unwrap();
     }
