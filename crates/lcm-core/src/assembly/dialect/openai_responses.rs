@@ -60,20 +60,33 @@ pub(super) fn write(turns: &[Turn<'_>], notes: &mut RenderNotes) -> ArrayWriter 
     writer
 }
 
-/// Returns the call ids of the programs that are written: those with an output, and those whose
-/// calls are in the context, because the program may wait for their results. The values are unused.
+/// Returns the call ids of the programs that are written: those with an output, and those that wait
+/// for it at the end of the context, behind which are only their calls and the results of these.
+/// The values are unused.
 fn find_programs(turns: &[Turn<'_>]) -> BTreeMap<String, usize> {
-    let items = || turns.iter().filter_map(|turn| turn.native);
-    let of_kind = |kind: &'static str| {
-        let items = items().filter(move |raw| message::item_kind(raw) == kind);
-        items.map(|raw| parse_item(raw).get_text("call_id").into_owned())
+    let item_kind = |turn: &Turn<'_>| turn.native.map_or("", message::item_kind);
+    let has_caller = |turn: &Turn<'_>| turn.native.and_then(caller_id).is_some();
+    let is_other = |turn: &Turn<'_>| {
+        !turn.blocks.is_empty() && item_kind(turn) != "program" && !has_caller(turn)
     };
+    let waiting_from = turns.iter().rposition(is_other).map_or(0, |last| last + 1);
+    let call_id = |raw: &str| parse_item(raw).get_text("call_id").into_owned();
     let (mut needed, mut out) = (BTreeMap::new(), BTreeMap::new());
-    for id in of_kind("program_output").chain(items().filter_map(caller_id)) {
-        needed.insert(id, 0);
+    for (at, turn) in turns.iter().enumerate() {
+        let id = match item_kind(turn) {
+            "program_output" => turn.native.map(call_id),
+            _ if at >= waiting_from => turn.native.and_then(caller_id),
+            _ => None,
+        };
+        if let Some(id) = id {
+            needed.insert(id, 0);
+        }
     }
-    for id in of_kind("program").filter(|id| needed.contains_key(id)) {
-        out.insert(id, 0);
+    let programs = turns.iter().filter(|turn| item_kind(turn) == "program");
+    for id in programs.filter_map(|turn| turn.native).map(call_id) {
+        if needed.contains_key(&id) {
+            out.insert(id, 0);
+        }
     }
     out
 }

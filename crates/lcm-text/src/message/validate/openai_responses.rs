@@ -31,8 +31,11 @@ struct ResponsesState {
     ids: BTreeMap<String, usize>,
     /// Ids of the requests for approval so far.
     requests: BTreeMap<String, usize>,
-    /// Call ids of the programs so far.
+    /// Call ids of the programs so far, with 1 + the index of the item; 0 once the program has an
+    /// output.
     programs: BTreeMap<String, usize>,
+    /// 1 + the index of the last item that is no program, no call of a program and no result.
+    other_at: usize,
     /// Whether the previous item is reasoning.
     ends_with_reasoning: bool,
 }
@@ -69,6 +72,12 @@ pub(super) fn check(raw: &str, messages: &[JsonValue], findings: &mut Findings) 
         findings.report_messages_unless(&[at.saturating_sub(1)], follows, wrong);
         state.ends_with_reasoning = kind == "reasoning";
     }
+    // Behind a program that waits for its output are only its calls and their results.
+    let is_left = |at: &usize| *at > 0 && *at < state.other_at;
+    let left = state.programs.values().copied().filter(is_left);
+    let left: Vec<usize> = left.map(|at| at - 1).collect();
+    let wrong = format_args!("a program without its output");
+    findings.report_messages_unless(&left, left.is_empty(), wrong);
     findings.report_unless(
         !state.ends_with_reasoning,
         format_args!("reasoning without the item it led to"),
@@ -85,7 +94,8 @@ pub(super) fn check(raw: &str, messages: &[JsonValue], findings: &mut Findings) 
     );
 }
 
-/// Checks that a program stands before its output and before the calls that it made.
+/// Checks that a program stands before its output and before the calls that it made, and notes
+/// which programs wait for their output.
 fn check_program(
     kind: &str,
     item: &JsonObject<'_>,
@@ -94,12 +104,19 @@ fn check_program(
 ) {
     let call_id = item.get_text("call_id");
     let caller = item.get_object("caller").map(|caller| caller.get_text("caller_id"));
+    let has_caller = caller.as_ref().is_some_and(|id| !id.is_empty());
     let id = if kind == "program_output" { Some(call_id.clone()) } else { caller };
     let id = id.unwrap_or_default();
     let is_known = id.is_empty() || state.programs.contains_key(&*id);
     findings.report_unless(is_known, format_args!("`{kind}` of no program `{id}`"));
-    if kind == "program" {
-        state.programs.insert(call_id.into_owned(), 0);
+    let position = findings.message_index + 1;
+    match kind {
+        "program" | "program_output" => {
+            let open = if kind == "program" { position } else { 0 };
+            state.programs.insert(call_id.into_owned(), open);
+        }
+        _ if has_caller || answered_call_type(kind).is_some() => {}
+        _ => state.other_at = position,
     }
 }
 

@@ -124,6 +124,18 @@ fn openai_responses_rules() {
     let result = r#"{"type":"function_call_output","call_id":"c1","output":"r"}"#;
     let thought = r#"{"type":"reasoning","id":"rs_1","summary":[]}"#;
     let of = |items: &[&str]| format!("[{}]", items.join(","));
+    let program = r#"{"type":"program","id":"p","call_id":"p1","code":"","fingerprint":"f"}"#;
+    let caller = r#""caller":{"type":"program","caller_id":"p1"}}"#;
+    let called = [call.strip_suffix('}').unwrap(), ",", caller].concat();
+    let output =
+        r#"{"type":"program_output","id":"o","call_id":"p1","result":"","status":"completed"}"#;
+    let said = r#"{"role":"user","content":"q"}"#;
+    assert_eq!(findings(Dialect::OpenaiResponses, &of(&[program, &called, result])), "[]");
+    let whole = of(&[program, &called, result, output, said]);
+    assert_eq!(findings(Dialect::OpenaiResponses, &whole), "[]");
+    refuses(&of(&[program, &called, result, said]), "a program without its output");
+    refuses(&of(&[&called, result]), "`function_call` of no program `p1`");
+    refuses(&of(&[output]), "`program_output` of no program `p1`");
     let fine = of(&[r#"{"role":"user","content":"q"}"#, thought, call, r#"{"id":"x"}"#, result]);
     assert_eq!(findings(Dialect::OpenaiResponses, &fine), "[]");
     refuses("[7]", "not a JSON object");
