@@ -27,10 +27,13 @@ fn host() -> Host {
     Host::new(None, StoreMode::Plain).unwrap()
 }
 
+/// Appends messages; those of a batch of an odd number without a timestamp have no time.
 fn append_to(host: &mut Host, conversation: &str, messages: Vec<Json>) {
+    let undated = if messages.len() % 2 == 1 { r#","extra_json":{"undated":true}"# } else { "" };
+    let options = format!(r#"{{"append_mode":"new"{undated}}}"#);
     let args = Json::object([
         ("conversation", conversation.into()),
-        ("options", Json::of(r#"{"append_mode":"new"}"#)),
+        ("options", Json::of(&options)),
         ("messages", Json::Array(messages)),
     ]);
     host.ask("ingest.append", &args).unwrap();

@@ -23,6 +23,9 @@ pub struct IngestOptions {
     /// With `New`: whether the call repeats an ingest of unknown outcome, with the same messages
     /// and time. Stored messages of the first call are skipped.
     pub repeat: bool,
+    /// Whether a new message without a `timestamp` has no time, such as a message of a file without
+    /// times; otherwise its time is that of the clock.
+    pub is_undated: bool,
     /// Whether a transcript that looks like a replay is refused instead of reported.
     pub refuse_replay: bool,
     /// Seq up to which the caller has seen every message: the `seq_seen` of its last receipt. If
@@ -47,6 +50,7 @@ impl IngestOptions {
             dialect,
             append_mode,
             repeat,
+            is_undated: false,
             refuse_replay,
             seq_seen: None,
             system: Value::Null,
@@ -66,7 +70,8 @@ impl IngestOptions {
         let sizes = || messages.iter().map(String::len);
         json!({"task": name, "conversation": conversation,
             "dialect": dialect_name(self.dialect), "append_mode": append_mode_name(self.append_mode),
-            "repeat": self.repeat, "refuse_replay": self.refuse_replay, "family": self.family,
+            "repeat": self.repeat, "undated": self.is_undated,
+            "refuse_replay": self.refuse_replay, "family": self.family,
             "seq_seen": self.seq_seen, "system": self.system, "count": messages.len(),
             "bytes": sizes().sum::<usize>(), "bytes_longest": sizes().max().unwrap_or(0)})
     }

@@ -43,10 +43,11 @@ export function taskMembers(options) {
 
 /** Checks the options of a turn; returns those of its append and those of its compaction. */
 export function turnOptions(options, clock) {
-  const { append_mode, repeat, seq_seen, system, defer, dialect, refuse_replay, family, ...work } =
-    options;
+  const { append_mode, repeat, undated, seq_seen, system, defer, ...rest } = options;
+  const { dialect, refuse_replay, family, ...work } = rest;
   if (defer !== undefined && typeof defer !== "boolean") throw invalid("`defer` must be true or false");
-  const appended = { dialect, refuse_replay, family, append_mode, repeat, seq_seen, system };
+  const list = { dialect, refuse_replay, family, append_mode };
+  const appended = { ...list, repeat, undated, seq_seen, system };
   const now = () => options.now ?? clock();
   return { defer, work, now, appended, asked: taskMembers(work) };
 }

@@ -470,13 +470,14 @@ export const SHAPES = {
     ["now", "now"],
   ],
   IngestOptions: [
-    ["now", "now"], ["dialect", "dialect"], ["refuseReplay", "refuse_replay"], ["family", "family"],
-    ["seqSeen", "seq_seen"], ["system", "system"],
+    ["now", "now"], ["dialect", "dialect"], ["undated", "undated"],
+    ["refuseReplay", "refuse_replay"], ["family", "family"], ["seqSeen", "seq_seen"],
+    ["system", "system"],
   ],
   AppendOptions: [
-    ["now", "now"], ["dialect", "dialect"], ["refuseReplay", "refuse_replay"], ["family", "family"],
-    ["seqSeen", "seq_seen"], ["system", "system"], ["appendMode", "append_mode"],
-    ["repeat", "repeat"],
+    ["now", "now"], ["dialect", "dialect"], ["undated", "undated"],
+    ["refuseReplay", "refuse_replay"], ["family", "family"], ["seqSeen", "seq_seen"],
+    ["system", "system"], ["appendMode", "append_mode"], ["repeat", "repeat"],
   ],
   EvaluateOptions: [
     ["now", "now"], ["budget", "budget"], ["mode", "mode"], ["force", "force"],
@@ -504,8 +505,9 @@ export const SHAPES = {
     ["target", "target"], ["observedTokens", "observed_tokens"], ["model", "model"],
     ["retries", "retries"], ["timeoutMs", "timeout_ms"], ["signal", "signal"],
     ["requestsMax", "requests_max"], ["leaseMs", "lease_ms"], ["dialect", "dialect"],
-    ["refuseReplay", "refuse_replay"], ["family", "family"], ["seqSeen", "seq_seen"],
-    ["system", "system"], ["appendMode", "append_mode"], ["repeat", "repeat"], ["defer", "defer"],
+    ["undated", "undated"], ["refuseReplay", "refuse_replay"], ["family", "family"],
+    ["seqSeen", "seq_seen"], ["system", "system"], ["appendMode", "append_mode"],
+    ["repeat", "repeat"], ["defer", "defer"],
   ],
   AssembleOptions: [
     ["now", "now"], ["budget", "budget"], ["dialect", "dialect"], ["policy", "policy"],

@@ -232,10 +232,10 @@ export interface ListedSummary {
   seqFirst: number;
   /** Position of the last message that the summary covers. */
   seqLast: number;
-  /** Time of the first message that the summary covers. */
-  earliestAt: string;
-  /** Time of the last message that the summary covers. */
-  latestAt: string;
+  /** Earliest time of a covered message; null: all are undated. */
+  earliestAt: string | null;
+  /** Latest time of a covered message; null: all are undated. */
+  latestAt: string | null;
 }
 
 /** The outcome of one check. */

@@ -29,6 +29,11 @@ export interface IngestOptions {
   /** Dialect of the messages. Default: `lcm`. */
   dialect?: ReadDialect;
   /**
+   * Whether a new message without a `timestamp` has no time, such as a message of a file without
+   * times. Otherwise its time is `now`. Default: `false`.
+   */
+  undated?: boolean;
+  /**
    * Whether messages that look like a replay are an error instead of a warning. Default: `false`.
    */
   refuseReplay?: boolean;
@@ -53,6 +58,11 @@ export interface AppendOptions {
   now?: number;
   /** Dialect of the messages. Default: `lcm`. */
   dialect?: ReadDialect;
+  /**
+   * Whether a new message without a `timestamp` has no time, such as a message of a file without
+   * times. Otherwise its time is `now`. Default: `false`.
+   */
+  undated?: boolean;
   /**
    * Whether messages that look like a replay are an error instead of a warning. Default: `false`.
    */
@@ -251,6 +261,11 @@ export interface TurnOptions {
   leaseMs?: number;
   /** Dialect of the messages. Default: `lcm`. */
   dialect?: ReadDialect;
+  /**
+   * Whether a new message without a `timestamp` has no time, such as a message of a file without
+   * times. Otherwise its time is `now`. Default: `false`.
+   */
+  undated?: boolean;
   /**
    * Whether messages that look like a replay are an error instead of a warning. Default: `false`.
    */

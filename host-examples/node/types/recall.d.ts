@@ -68,8 +68,8 @@ export interface MessageMatch {
   seq: number;
   /** Author of the message. */
   role: Role;
-  /** Time of the message. */
-  createdAt: string;
+  /** Time of the message; null: it is undated. */
+  createdAt: string | null;
   /** Always null. */
   earliestAt: null;
   /** Always null. */
@@ -108,10 +108,10 @@ export interface SummaryMatch {
   role: null;
   /** Time at which the summary was made. */
   createdAt: string;
-  /** Time of the first message that the summary covers. */
-  earliestAt: string;
-  /** Time of the last message that the summary covers. */
-  latestAt: string;
+  /** Earliest time of a covered message; null: all are undated. */
+  earliestAt: string | null;
+  /** Latest time of a covered message; null: all are undated. */
+  latestAt: string | null;
   /** Depth of the summary; 0: a leaf. */
   depth: number;
   /** Score in thousandths, higher is better; null: the pattern was a regular expression. */
@@ -140,8 +140,8 @@ export interface FileMatch {
   seq: number;
   /** Author of the newest message that has the file. */
   role: Role;
-  /** Time of the newest message that has the file. */
-  createdAt: string;
+  /** Time of the newest message with the file; null: it is undated. */
+  createdAt: string | null;
   /** Line of the passage, from 1. */
   line: number;
   /** Byte at which the passage begins, from 0. */
@@ -196,8 +196,8 @@ export interface NeighbourMessage {
   seq: number;
   /** Author of the message. */
   role: Role;
-  /** Time of the message. */
-  createdAt: string;
+  /** Time of the message; null: it is undated. */
+  createdAt: string | null;
   /** First 80 characters of the message, on one line. */
   snippet: string;
   /** Absent: the message stands. */
@@ -273,10 +273,10 @@ export interface SummaryDescription {
   seqLast: number;
   /** Time at which the summary was made. */
   createdAt: string;
-  /** Time of the first message that the summary covers. */
-  earliestAt: string;
-  /** Time of the last message that the summary covers. */
-  latestAt: string;
+  /** Earliest time of a covered message; null: all are undated. */
+  earliestAt: string | null;
+  /** Latest time of a covered message; null: all are undated. */
+  latestAt: string | null;
   /** Text of the summary. */
   text: string;
   /** Estimated tokens of the text. */
@@ -338,8 +338,8 @@ export interface MessageDescription {
   seq: number;
   /** Author of the message. */
   role: Role;
-  /** Time of the message. */
-  createdAt: string;
+  /** Time of the message; null: it is undated. */
+  createdAt: string | null;
   /** Id that the host gave the message; absent: the host gave no id. */
   entryId?: string;
   /** Text of the message, byte for byte as it came. */
@@ -430,9 +430,9 @@ export interface ConversationDescription {
   summaries: number;
   /** The system messages of the slot; null: none. */
   system: SystemSlot | null;
-  /** Time of the first message; null: no message. */
+  /** Time of the first message; null: none, or undated. */
   earliestAt: string | null;
-  /** Time of the last message; null: no message. */
+  /** Time of the last message; null: none, or undated. */
   latestAt: string | null;
   /** Key of the family; null: the conversation has no family. */
   family: string | null;
@@ -519,8 +519,8 @@ export interface StoredMessage {
   seq: number;
   /** Author of the message. */
   role: Role;
-  /** Time of the message. */
-  createdAt: string;
+  /** Time of the message; null: it is undated. */
+  createdAt: string | null;
   /** Id that the host gave the message; absent: the host gave no id. */
   entryId?: string;
   /** Text of the message, byte for byte as it came. */

@@ -6,7 +6,7 @@
 use lcm_host::Result;
 use serde_json::{Value, json};
 
-use super::recall::{field, format_mark, granted, parse};
+use super::recall::{field, format_mark, granted, message_time, parse};
 use crate::{
     End,
     arguments::{Global, Grep},
@@ -87,7 +87,7 @@ pub(super) fn for_people(answer: &Value, named: bool) -> String {
         out.push_str(&format!(
             "{}  {place}  {}{conversation}\n",
             field(hit, "id"),
-            field(hit, "created_at"),
+            message_time(hit),
         ));
         let beside = |side: &str| -> String {
             let side = hit.get(side).and_then(Value::as_array).into_iter().flatten();

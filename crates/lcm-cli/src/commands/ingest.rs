@@ -149,6 +149,8 @@ pub(super) fn ingest_transcript(
 ) -> Result<IngestReport> {
     let ingest = IngestOptions {
         append_mode: options.append_mode.into(),
+        // Times that a file does not have are not invented.
+        is_undated: true,
         refuse_replay: options.refuse_replay,
         system: options.system.clone().into(),
         family: options.family.clone(),

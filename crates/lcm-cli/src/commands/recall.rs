@@ -71,6 +71,13 @@ pub(crate) fn field(value: &Value, key: &str) -> String {
     value.get(key).filter(|field| !field.is_null()).map(plain).unwrap_or_default()
 }
 
+/// Returns the time of the message of a row, `created_at`; `undated` if it has none.
+pub(super) fn message_time(row: &Value) -> String {
+    Some(field(row, "created_at"))
+        .filter(|time| !time.is_empty())
+        .unwrap_or_else(|| "undated".to_owned())
+}
+
 /// Returns the reason why the message of a row is withdrawn, to print after the role; empty: the
 /// message is not withdrawn.
 pub(super) fn format_mark(row: &Value) -> &'static str {
@@ -212,7 +219,7 @@ fn expanded_for_people(expanded: &Expanded) -> Result<String> {
             field(&message, "seq"),
             field(&message, "role"),
             format_mark(&message),
-            field(&message, "created_at"),
+            message_time(&message),
             field(&message, "tokens"),
             field(&message, "raw"),
         ));
@@ -271,7 +278,7 @@ pub(crate) fn messages(global: &Global, options: &Messages) -> Result<End> {
             field(&message, "seq"),
             field(&message, "role") + format_mark(&message),
             field(&message, "tokens"),
-            field(&message, "created_at"),
+            message_time(&message),
             line(&said(&raw), SHOWN_MAX),
         ]);
     }

@@ -352,7 +352,7 @@ impl SectionExporter<'_, '_> {
             let mut line = begin_line(kind);
             line.add_number("seq", seq);
             line.add_text("dialect", dialect_name(placed.dialect));
-            line.add_time("time", placed.stored.time);
+            line.add_message_time("time", placed.stored.time);
             if let Some(placeholder) = &placed.stored.placeholder {
                 line.add_number("payload_tokens_min", placeholder.payload_tokens_min.into());
             }

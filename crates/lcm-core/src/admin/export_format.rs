@@ -296,14 +296,14 @@ fn parse_content(text: &str) -> Result<ExportLine> {
         "message" => ExportLine::Message(MessageLine {
             seq: f.take_u64("seq"),
             dialect: read_dialect(f),
-            time: read_timestamp(f, "time"),
+            time: read_message_time(f, "time"),
             payload_tokens_min: f.take_optional_u32("payload_tokens_min"),
             text: f.take_text("text"),
         }),
         "large" => ExportLine::LargeMessage(LargeMessageLine {
             seq: f.take_u64("seq"),
             dialect: read_dialect(f),
-            time: read_timestamp(f, "time"),
+            time: read_message_time(f, "time"),
             payload_tokens_min: f.take_optional_u32("payload_tokens_min"),
             bytes: f.take_u64("bytes"),
             sha256: read_hash(f, "sha256"),
@@ -371,12 +371,25 @@ fn read_optional_hash<const N: usize>(fields: &mut JsonFields<'_>, key: &str) ->
     Some(hash::hash_prefix(&bytes))
 }
 
+/// Reads the time of a message, or of messages; absent or null: undated.
+fn read_message_time(fields: &mut JsonFields<'_>, key: &str) -> Timestamp {
+    match fields.take_optional_text(key) {
+        Some(text) => parse_time(fields, key, &text),
+        None => time::UNDATED,
+    }
+}
+
 /// Reads a required time in ISO 8601.
 fn read_timestamp(fields: &mut JsonFields<'_>, key: &str) -> Timestamp {
-    let time = time::parse(&fields.take_text(key)).filter(|time| *time <= time::MS_MAX);
+    let text = fields.take_text(key);
+    parse_time(fields, key, &text)
+}
+
+fn parse_time(fields: &mut JsonFields<'_>, key: &str, text: &str) -> Timestamp {
+    let time = time::parse(text).filter(|time| *time <= time::MS_MAX);
     time.unwrap_or_else(|| {
         fields.reject_field(key, "a time in ISO 8601");
-        0
+        time::UNDATED
     })
 }
 
@@ -532,8 +545,8 @@ fn read_summary(text: &str, f: &mut JsonFields<'_>) -> Result<SummaryLine> {
             message_tokens: f.take_u64("message_tokens"),
             descendant_count: f.take_u64("descendant_count"),
             descendant_tokens: f.take_u64("descendant_tokens"),
-            earliest_at: read_timestamp(f, "earliest_at"),
-            latest_at: read_timestamp(f, "latest_at"),
+            earliest_at: read_message_time(f, "earliest_at"),
+            latest_at: read_message_time(f, "latest_at"),
             created_at: read_timestamp(f, "created_at"),
             model: f.take_text("model"),
             finish: read_finish(f),
@@ -669,8 +682,8 @@ pub(super) fn write_summary(record: &Summary, place: SummaryPlace) -> JsonWriter
     w.add_number("message_tokens", record.message_tokens);
     w.add_number("descendant_count", record.descendant_count);
     w.add_number("descendant_tokens", record.descendant_tokens);
-    w.add_time("earliest_at", record.earliest_at);
-    w.add_time("latest_at", record.latest_at);
+    w.add_message_time("earliest_at", record.earliest_at);
+    w.add_message_time("latest_at", record.latest_at);
     w.add_time("created_at", record.created_at);
     w.add_text("model", &record.model);
     w.add_optional_text("finish", record.finish.map(StoredFinish::as_str));

@@ -144,10 +144,10 @@ fn list_summaries(
         row.add_number("depth", record.depth.into());
         row.add_number("descendant_count", record.descendant_count);
         row.add_number("descendant_tokens", record.descendant_tokens);
-        row.add_time("earliest_at", record.earliest_at);
+        row.add_message_time("earliest_at", record.earliest_at);
         row.add_text("id", &summary::format_summary_id(record.id()));
         row.add_text("kind", record.kind());
-        row.add_time("latest_at", record.latest_at);
+        row.add_message_time("latest_at", record.latest_at);
         row.add_text("level", record.shown_level().as_str());
         row.add_text("model", &record.model);
         row.add_number("seq_first", record.seq_first);

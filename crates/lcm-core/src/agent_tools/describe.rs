@@ -8,7 +8,7 @@ use lcm_text::message::trust::BACKGROUND_LINE;
 
 use super::{
     invocation::{CLOSING_TOKENS, TOKENS_MAX, ToolInvocation, ToolReply},
-    reply_lines::{build_id_arguments, format_next_call, to_one_line},
+    reply_lines::{UNDATED, build_id_arguments, format_next_call, take_message_time, to_one_line},
 };
 use crate::{
     recall,
@@ -129,13 +129,12 @@ fn describe_conversation(
     invocation: &ToolInvocation<'_>,
 ) -> ToolReply {
     let mut text = format!(
-        "{BACKGROUND_LINE}\nConversation {}: {} messages of {} tokens, {} to {}; {} summaries, context \
-         of {} tokens\n",
+        "{BACKGROUND_LINE}\nConversation {}: {} messages of {} tokens, {}; {} summaries, context of \
+         {} tokens\n",
         shorten_name(id),
         fields.take_u64("messages"),
         fields.take_u64("message_tokens"),
-        fields.take_optional_text("earliest_at").unwrap_or_else(|| String::from("never")),
-        fields.take_optional_text("latest_at").unwrap_or_else(|| String::from("never")),
+        format_times(fields),
         fields.take_u64("summaries"),
         fields.take_u64("context_tokens"),
     );
@@ -153,6 +152,15 @@ fn describe_conversation(
         "gives the oldest summary",
     ));
     ToolReply { text, tokens: 0 }
+}
+
+/// Formats the times of the earliest and the latest message; `undated` if one has no time.
+fn format_times(fields: &mut JsonFields<'_>) -> String {
+    let times = ["earliest_at", "latest_at"].map(|key| fields.take_optional_text(key));
+    match times {
+        [Some(earliest), Some(latest)] => format!("{earliest} to {latest}"),
+        _ => String::from(UNDATED),
+    }
 }
 
 /// Formats the number of set-aside messages and the number of other forms of messages; empty: both
@@ -177,7 +185,7 @@ fn describe_message(fields: &mut JsonFields<'_>, id: &str, out: &mut String) -> 
         "Message {id}: {}, seq {}, {}, {} tokens, {}{}\n",
         fields.take_text("role"),
         fields.take_u64("seq"),
-        fields.take_text("created_at"),
+        take_message_time(fields),
         fields.take_u64("tokens"),
         fields.take_text("trust"),
         withdrawn_mark::take_note(fields),
@@ -210,15 +218,14 @@ fn describe_summary(
 ) -> String {
     let capped = if fields.take_flag("capped") { ", cut to its limit" } else { "" };
     out.push_str(&format!(
-        "Summary {id}: {}, depth {}, level {}{capped}, {}; messages {} to {}, {} to {}{}\n",
+        "Summary {id}: {}, depth {}, level {}{capped}, {}; messages {} to {}, {}{}\n",
         fields.take_text("kind"),
         fields.take_u64("depth"),
         fields.take_text("level"),
         fields.take_text("trust"),
         fields.take_u64("seq_first"),
         fields.take_u64("seq_last"),
-        fields.take_text("earliest_at"),
-        fields.take_text("latest_at"),
+        format_times(fields),
         withdrawn_mark::take_note(fields),
     ));
     let derived = fields.take_texts("derived_ids");

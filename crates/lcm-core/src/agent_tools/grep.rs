@@ -9,7 +9,9 @@ use lcm_text::message::trust::BACKGROUND_LINE;
 
 use super::{
     invocation::{CLOSING_TOKENS, ToolInvocation, ToolReply},
-    reply_lines::{build_id_arguments, format_next_call, rename_fields, to_one_line},
+    reply_lines::{
+        build_id_arguments, format_next_call, rename_fields, take_message_time, to_one_line,
+    },
 };
 use crate::storage::{store_session::StoreSession, withdrawn_mark};
 use lcm_text::{
@@ -113,7 +115,7 @@ pub(super) fn grep(
     out.push('\n');
     match first {
         Some((arguments, what)) => out.push_str(&format_next_call(arguments, what)),
-        None => out.push_str(no_match_hint(!unscanned.is_empty(), &notes, invocation.scope)),
+        None => out.push_str(no_match_hint(!unscanned.is_empty(), &notes, invocation)),
     }
     out.push_str(&lines);
     Ok(ToolReply { text: out, tokens: charged })
@@ -131,14 +133,16 @@ fn build_query(invocation: &ToolInvocation<'_>) -> String {
 }
 
 /// Returns the hint for a search without a shown match. `goes_on`: the search is not complete.
-fn no_match_hint(goes_on: bool, notes: &str, scope: ToolScope) -> &'static str {
+fn no_match_hint(goes_on: bool, notes: &str, invocation: &ToolInvocation<'_>) -> &'static str {
     if goes_on {
         "Next: lcm_grep with the same arguments and that place\n"
     } else if notes.contains("partly-read") {
         // A very long text is indexed only in part; a regular expression reads all of it.
         "Next: lcm_grep with \"mode\":\"regex\", which looks through very long texts, too, or with \
          other words\n"
-    } else if scope == ToolScope::Conversation {
+    } else if ["since", "before"].iter().any(|key| invocation.arguments.get_text(key).is_some()) {
+        "Next: lcm_grep without since and before, which leave out messages without a time\n"
+    } else if invocation.scope == ToolScope::Conversation {
         "Next: lcm_grep with fewer or other words\n"
     } else {
         "Next: lcm_grep with fewer or other words, or with \"allConversations\":true\n"
@@ -222,7 +226,7 @@ fn format_match_line(
     byte: Option<u64>,
     snippet: &str,
 ) -> String {
-    let mut line = format!("- {id} {}", fields.take_text("created_at"));
+    let mut line = format!("- {id} {}", take_message_time(fields));
     if let Some(seq) = fields.take_optional_u64("seq") {
         line.push_str(&format!(" {} seq {seq}", fields.take_text("role")));
     }

@@ -3,12 +3,18 @@
 use alloc::{format, string::String};
 
 use lcm_text::{
-    base::{error::Error, json::JsonWriter, tokens},
+    base::{
+        error::Error,
+        json::{JsonFields, JsonWriter},
+        tokens,
+    },
     types::api::ToolAnswer,
 };
 
 /// Maximum tokens of the answer to a mistake, which may quote the arguments of the model.
 const ERROR_TOKENS_MAX: u32 = 200;
+/// What stands for the time of a message without a time.
+pub(super) const UNDATED: &str = "undated";
 
 /// Builds the answer to a mistake of the model, in one line. `name`: name of the tool.
 pub(super) fn build_mistake_answer(name: &str, message: &str) -> ToolAnswer {
@@ -31,6 +37,11 @@ pub(super) fn to_one_line(text: &str) -> String {
     // U+2028 and U+2029 end a line, too, but are not control characters.
     let is_break = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
     text.chars().map(|c| if is_break(c) { ' ' } else { c }).collect()
+}
+
+/// Takes the time of a message or match, `created_at`; `undated` if it has none.
+pub(super) fn take_message_time(fields: &mut JsonFields<'_>) -> String {
+    fields.take_optional_text("created_at").unwrap_or_else(|| String::from(UNDATED))
 }
 
 /// Builds arguments of a next call that name an id, and the conversation of the id if given.

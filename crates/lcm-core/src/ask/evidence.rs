@@ -304,7 +304,8 @@ fn search_hits(
             None if parse_system_id(&id).is_some() => continue,
             None => EvidenceSource::Summary(summary::parse_summary_id(&id)?),
         };
-        let time = time::parse(&fields.take_text("created_at")).unwrap_or(0);
+        let time = fields.take_optional_text("created_at").and_then(|text| time::parse(&text));
+        let time = time.unwrap_or(time::UNDATED);
         hits.push(EvidenceHit { conversation, source: what, time });
     }
     Ok(hits)

@@ -20,7 +20,7 @@ use crate::{
     },
 };
 use lcm_text::{
-    base::{error::Result, int, json, time, time_offsets::TimeOffsets, tokens},
+    base::{error::Result, int, json, time_offsets::TimeOffsets, tokens},
     message::{Part, Role},
     summary::transcript::{self, TranscriptMessage, TranscriptOptions},
 };
@@ -81,10 +81,9 @@ pub(super) fn read_passage_source(
             let Some(record) = session.read_record(&Summary::key(history.keys, id))? else {
                 return Ok(None);
             };
-            let local = |at| time::iso_minutes(offsets.to_local(at));
-            let (from, to) = (local(record.earliest_at), local(record.latest_at));
+            let times = transcript::format_span_prefix(record.local_times(offsets));
             let (name, depth) = (summary::format_summary_id(id), record.depth);
-            let header = format!("[{name} {from} to {to} summary depth {depth}]");
+            let header = format!("[{name} {times}summary depth {depth}]");
             PassageSource { seq: record.seq_first, header, body: record.text }
         }
     };
@@ -104,7 +103,7 @@ fn read_message(
 ) -> Result<PassageSource> {
     let stored = &placed.stored;
     let name = history.keys.message_id(placed.seq);
-    let time = time::iso_minutes(offsets.to_local(stored.time));
+    let time = transcript::format_time_prefix(stored.time, offsets);
     let raw = history.read_text(session, stored)?;
     let is_own = |part: &&Part| is_engine_tool_result(&raw, stored.role, part);
     let parts: Vec<Part> = stored.parts.iter().filter(|part| !is_own(part)).cloned().collect();
@@ -117,7 +116,7 @@ fn read_message(
                 if body.is_empty() {
                     speaker = of_part;
                 } else if find_last_speaker(&body).unwrap_or(speaker) != of_part {
-                    body.push_str(&format!("[{time} {of_part}]\n"));
+                    body.push_str(&format!("[{time}{of_part}]\n"));
                 }
                 body.push_str(&transcript::frame_content(&text));
                 body.push('\n');
@@ -139,7 +138,7 @@ fn read_message(
         }
     }
     body.truncate(body.trim_end().len());
-    let header = format!("[{name} {time} {speaker}]");
+    let header = format!("[{name} {time}{speaker}]");
     Ok(PassageSource { seq: placed.seq, header, body })
 }
 

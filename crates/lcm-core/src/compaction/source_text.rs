@@ -19,7 +19,7 @@ use lcm_text::{
     base::{
         derivation_version::{self, DERIVATION_VERSION},
         error::{Error, Result},
-        limits,
+        limits, time,
         time_offsets::TimeOffsets,
         tokens,
     },
@@ -183,7 +183,7 @@ pub(crate) fn gather_placed(
     let span = MessageSpan::from_messages(placed).unwrap_or_default();
     let sum = placed.iter().map(|message| u64::from(message.stored.tokens)).sum();
     let frontier = history.frontier_of_message(session, placed.last())?;
-    let times = placed.iter().map(|message| message.stored.time);
+    let (earliest_at, latest_at) = time::range_of(placed.iter().map(|message| message.stored.time));
     Ok(GatheredSources {
         text,
         tokens: sum,
@@ -198,8 +198,8 @@ pub(crate) fn gather_placed(
         message_tokens: sum,
         descendant_count: 0,
         descendant_tokens: 0,
-        earliest_at: times.clone().min().unwrap_or(0),
-        latest_at: times.max().unwrap_or(0),
+        earliest_at,
+        latest_at,
         trust: Trust::least_of(trust),
         file_ids,
         bridges: Vec::new(),
@@ -266,6 +266,8 @@ pub(crate) fn gather_summaries(
     (tokens, task_hash): (u64, [u8; 16]),
     offsets: &TimeOffsets,
 ) -> GatheredSources {
+    let times = sources.iter().flat_map(|(_, record)| [record.earliest_at, record.latest_at]);
+    let (earliest_at, latest_at) = time::range_of(times);
     let mut gathered = GatheredSources {
         text: String::new(),
         tokens,
@@ -278,8 +280,8 @@ pub(crate) fn gather_summaries(
         message_tokens: 0,
         descendant_count: 0,
         descendant_tokens: 0,
-        earliest_at: u64::MAX,
-        latest_at: 0,
+        earliest_at,
+        latest_at,
         trust: Trust::Trusted,
         file_ids: Vec::new(),
         bridges: Vec::new(),
@@ -298,8 +300,6 @@ pub(crate) fn gather_summaries(
         gathered.message_tokens += record.message_tokens;
         gathered.descendant_count += record.descendant_count + 1;
         gathered.descendant_tokens += record.descendant_tokens + u64::from(record.tokens);
-        gathered.earliest_at = gathered.earliest_at.min(record.earliest_at);
-        gathered.latest_at = gathered.latest_at.max(record.latest_at);
         gathered.trust = gathered.trust.min(record.trust);
         gathered.is_provisional |= record.is_provisional();
         for id in &record.file_ids {
@@ -321,8 +321,7 @@ impl SummaryRendering<'_> {
     fn render_record(&self, out: &mut String, offsets: &TimeOffsets) {
         let summary = TranscriptSummary {
             id: &summary::format_summary_id(self.id),
-            earliest: offsets.to_local(self.record.earliest_at),
-            latest: offsets.to_local(self.record.latest_at),
+            times: self.record.local_times(offsets),
             depth: self.record.depth,
             text: self.text,
         };

@@ -8,7 +8,7 @@ use alloc::{string::String, vec::Vec};
 use lcm_text::{
     base::{
         error::{Error, Result},
-        int,
+        int, time,
     },
     message::batch_limit,
     types::{
@@ -248,10 +248,11 @@ impl<'a> AppendRequest<'a> {
                 .finish(session, call, loaded, changes)
                 .map(Some);
         }
+        let time = if extra.is_undated { time::UNDATED } else { call.now };
         AppendCommit {
             dialect: self.parser.dialect,
             candidates: &candidates,
-            times: &[],
+            times: &alloc::vec![time; candidates.len()],
             decision,
             stored,
             batch_record: Some(key.to_batch_record(total)),

@@ -32,6 +32,9 @@ pub(super) struct AppendExtra {
     /// Whether the list must begin with an accepted list, which is recognised by its texts, else
     /// `conflict`.
     pub(super) must_continue: bool,
+    /// Whether a new message without a `timestamp` has no time, as a message of a file without
+    /// times; otherwise its time is that of the call.
+    pub(super) is_undated: bool,
     /// Whether a likely replay is an error.
     pub(super) refuse_replay: bool,
     /// Seq up to which the caller has seen every message; `None` or 0: unknown.
@@ -88,6 +91,7 @@ pub(super) fn parse_append_extra(options: &AppendOptions) -> Result<AppendExtra>
         is_repeat: fields.take_flag("repeat"),
         revision: fields.take_optional_u64("revision"),
         must_continue: fields.take_flag("continues"),
+        is_undated: fields.take_flag("undated"),
         refuse_replay: fields.take_flag("refuse_replay"),
         seq_seen: fields.take_optional_u64("seq_seen"),
         planned: planned.map(|(text, _)| PlannedLine::parse(&text)).transpose()?,

@@ -16,7 +16,7 @@ use crate::{
     },
 };
 use lcm_text::{
-    base::{error::Result, int, limits},
+    base::{error::Result, int, limits, time},
     types::{
         api::{ReadDialect, Receipt, Timestamp},
         event::EventList,
@@ -39,8 +39,7 @@ use super::{
 pub(super) struct AppendCommit<'a> {
     pub(super) dialect: ReadDialect,
     pub(super) candidates: &'a [AppendCandidate<'a>],
-    /// For each candidate, the time of its message if the message has no timestamp; empty: the
-    /// time of the call.
+    /// For each candidate, the time of its message if the message has no timestamp.
     pub(super) times: &'a [Timestamp],
     pub(super) decision: AppendDecision,
     pub(super) stored: StoredState,
@@ -82,7 +81,7 @@ impl AppendCommit<'_> {
         let mut new: Vec<NewMessage<'_>> = Vec::with_capacity(self.decision.new_messages.len());
         for NewCandidate { index, kept } in &self.decision.new_messages {
             let Some(candidate) = self.candidates.get(*index) else { continue };
-            let time = self.times.get(*index).copied().unwrap_or(call.now);
+            let time = self.times.get(*index).copied().unwrap_or(time::UNDATED);
             builder.add_message(head, candidate, *kept, time)?;
             new.push(candidate.to_searchable(time));
             if new.len() <= revisions {

@@ -71,7 +71,7 @@ pub(super) fn add_warnings(
     lines.extend(describe_count(&|message| message.has_invalid_timestamp).map(|count| {
         format!(
             "timestamp-not-understood: {count} have a `timestamp` that is neither ISO 8601 nor \
-             seconds or milliseconds since 1970; the time of the call is used"
+             seconds or milliseconds since 1970; they count as messages without one"
         )
     }));
     decided.warnings.extend(lines);

@@ -141,14 +141,14 @@ fn describe_summary(
     w.add_texts("derived_ids", &derived);
     w.add_number("descendant_count", record.descendant_count);
     w.add_number("descendant_tokens", record.descendant_tokens);
-    w.add_time("earliest_at", record.earliest_at);
+    w.add_message_time("earliest_at", record.earliest_at);
     w.add_texts("file_ids", &record.file_ids);
     w.add_texts("findings", &record.findings);
     w.add_optional_text("finish", record.finish.map(StoredFinish::as_str));
     within.write_grant_note(tokens, text.len() < record.text.len(), &mut w);
     w.add_text("id", &summary::format_summary_id(id));
     w.add_text("kind", record.kind());
-    w.add_time("latest_at", record.latest_at);
+    w.add_message_time("latest_at", record.latest_at);
     w.add_text("level", record.shown_level().as_str());
     w.add_texts("message_ids", &list_message_ids(call, &record));
     w.add_number("message_tokens", record.message_tokens);
@@ -215,7 +215,7 @@ fn describe_conversation(
         if head.messages == 0 {
             w.add_null(key);
         } else if let Some(placed) = history.read_messages(session, seq, seq)?.first() {
-            w.add_time(key, placed.stored.time);
+            w.add_message_time(key, placed.stored.time);
         }
     }
     w.add_optional_text("family", life.family.as_deref());
@@ -352,7 +352,7 @@ pub(crate) fn render_message_row(
 ) -> JsonWriter {
     let stored = &placed.stored;
     let mut row = JsonWriter::new_object();
-    row.add_time("created_at", stored.time);
+    row.add_message_time("created_at", stored.time);
     if let Some(span) = stored.entry_id {
         row.add_text("entry_id", &json::text(raw, span));
     }

@@ -40,7 +40,8 @@ const SERVER_SEPARATOR: &str = "__";
 const ANSWER_START_BYTES: usize = 256;
 
 /// Returns whether a message begins a session. `before`: time of the previous message; `None`: the
-/// message is the first, so it begins a session.
+/// message is the first, so it begins a session. An undated message behind another begins none, a
+/// dated one behind an undated one does.
 pub(super) fn begins_session(before: Option<Timestamp>, time: Timestamp) -> bool {
     before.is_none_or(|before| time.saturating_sub(before) > SESSION_GAP_MS)
 }

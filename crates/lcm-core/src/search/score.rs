@@ -22,7 +22,7 @@ const B: u64 = ONE * 7 / 10;
 /// greater mean would raise the scores of short messages among long ones too far.
 const MEAN_LENGTH_MAX: u64 = 30 << MEAN_BITS;
 /// Milliseconds of 1,000 hours, after which the score of a hit is halved in the order `hybrid`.
-const HALF_LIFE_MS: u64 = 3_600_000_000;
+pub(crate) const HALF_LIFE_MS: u64 = 3_600_000_000;
 
 /// Computes the base-2 logarithm of a number with 16 fractional bits, to within two units of the
 /// last bit. The number 0 counts as 1.

@@ -1,6 +1,6 @@
 //! Half-open window of time, by which a search limits its matches.
 
-use lcm_text::types::api::Timestamp;
+use lcm_text::{base::time, types::api::Timestamp};
 
 /// Times from `since` (included) to `before` (excluded). `None`: no bound on that side.
 #[derive(Clone, Copy, Debug, Default)]
@@ -15,10 +15,12 @@ impl TimeWindow {
         self.since.is_none() && self.before.is_none()
     }
 
-    /// Returns whether the window contains a time.
+    /// Returns whether the window contains a time. A bounded window contains no undated message.
     pub(crate) fn contains(&self, time: Timestamp) -> bool {
-        self.since.is_none_or(|since| time >= since)
-            && self.before.is_none_or(|before| time < before)
+        self.is_unbounded()
+            || (time != time::UNDATED
+                && self.since.is_none_or(|since| time >= since)
+                && self.before.is_none_or(|before| time < before))
     }
 
     /// Returns the window of the times that are in both windows.
@@ -48,5 +50,7 @@ mod tests {
         let both = window.intersection(&TimeWindow { since: Some(12), before: None });
         assert_eq!((both.since, both.before), (Some(12), Some(20)));
         assert!(TimeWindow::default().is_unbounded() && TimeWindow::default().contains(0));
+        let until = TimeWindow { since: None, before: Some(20) };
+        assert!(until.contains(1) && !until.contains(time::UNDATED));
     }
 }

@@ -16,7 +16,7 @@ use crate::storage::{
 use lcm_text::{
     base::{
         error::{Error, Result},
-        int,
+        int, time,
         time_offsets::TimeOffsets,
     },
     config::Config,
@@ -80,9 +80,9 @@ pub(crate) struct Summary {
     pub(crate) descendant_count: u64,
     /// Tokens of the texts of all descendant summaries.
     pub(crate) descendant_tokens: u64,
-    /// Earliest time of a covered message.
+    /// Earliest time of a covered message that is dated; [`time::UNDATED`]: none is.
     pub(crate) earliest_at: Timestamp,
-    /// Latest time of a covered message.
+    /// Latest time of a covered message that is dated; [`time::UNDATED`]: none is.
     pub(crate) latest_at: Timestamp,
     pub(crate) created_at: Timestamp,
     /// Name of the model that wrote the text; [`OFFLINE_MODEL`], or `verbatim` for a bridge: no
@@ -311,6 +311,13 @@ impl Summary {
         self.render_element(id, &TimeOffsets::default(), transcript::render_summary_xml)
     }
 
+    /// Returns the earliest and the latest local time of a covered message; `None`: all of them are
+    /// undated.
+    pub(crate) fn local_times(&self, offsets: &TimeOffsets) -> Option<(Timestamp, Timestamp)> {
+        let local = || (offsets.to_local(self.earliest_at), offsets.to_local(self.latest_at));
+        (self.latest_at != time::UNDATED).then(local)
+    }
+
     /// Renders the summary with `render`, in XML or another form, and with local times.
     pub(crate) fn render_element(
         &self,
@@ -324,8 +331,7 @@ impl Summary {
             id: &format_summary_id(id),
             depth: self.depth,
             descendant_count: int::saturate_tokens(self.descendant_count),
-            earliest: Some(offsets.to_local(self.earliest_at)),
-            latest: Some(offsets.to_local(self.latest_at)),
+            times: self.local_times(offsets),
             sources: &sources,
             trust: self.trust,
             text: &self.text,

@@ -257,10 +257,12 @@ pub struct ListedSummary {
     pub seq_first: u64,
     /// Position of the last message that the summary covers.
     pub seq_last: u64,
-    /// Time of the first message that the summary covers.
-    pub earliest_at: String,
-    /// Time of the last message that the summary covers.
-    pub latest_at: String,
+    /// Earliest time of a covered message; null: all are undated.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub earliest_at: Option<String>,
+    /// Latest time of a covered message; null: all are undated.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub latest_at: Option<String>,
 }
 
 /// The result of checking a conversation.

@@ -50,6 +50,10 @@ pub struct AppendTask {
     /// Treatment of messages that are stored already. Default: `transcript`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub append_mode: Option<AppendMode>,
+    /// Whether a new message without a `timestamp` has no time, such as a message of a file without
+    /// times. Otherwise its time is `now`. Default: `false`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undated: Option<bool>,
     /// Whether messages that look like a replay are an error instead of a warning. Default:
     /// `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -94,6 +98,10 @@ pub struct IngestTask {
     /// Treatment of messages that are stored already. Default: `transcript`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub append_mode: Option<AppendMode>,
+    /// Whether a new message without a `timestamp` has no time, such as a message of a file without
+    /// times. Otherwise its time is `now`. Default: `false`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undated: Option<bool>,
     /// Whether messages that look like a replay are an error instead of a warning. Default:
     /// `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

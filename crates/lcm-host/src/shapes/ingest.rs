@@ -40,6 +40,10 @@ pub struct AppendExtra {
     /// `reconcile`. Only in append mode `transcript`. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<bool>,
+    /// Whether a new message without a `timestamp` has no time, such as a message of a file without
+    /// times. Otherwise its time is `now`. Default: `false`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undated: Option<bool>,
     /// Whether messages that look like a replay are an error instead of a warning. Default:
     /// `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

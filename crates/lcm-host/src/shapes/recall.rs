@@ -155,8 +155,9 @@ pub struct MessageMatch {
     pub seq: u64,
     /// Author of the message.
     pub role: Role,
-    /// Time of the message.
-    pub created_at: String,
+    /// Time of the message; null: it is undated.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub created_at: Option<String>,
     /// Always null.
     pub earliest_at: (),
     /// Always null.
@@ -201,10 +202,12 @@ pub struct SummaryMatch {
     pub role: (),
     /// Time at which the summary was made.
     pub created_at: String,
-    /// Time of the first message that the summary covers.
-    pub earliest_at: String,
-    /// Time of the last message that the summary covers.
-    pub latest_at: String,
+    /// Earliest time of a covered message; null: all are undated.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub earliest_at: Option<String>,
+    /// Latest time of a covered message; null: all are undated.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub latest_at: Option<String>,
     /// Depth of the summary; 0: a leaf.
     pub depth: u32,
     /// Score in thousandths, higher is better; null: the pattern was a regular expression.
@@ -238,8 +241,9 @@ pub struct FileMatch {
     pub seq: u64,
     /// Author of the newest message that has the file.
     pub role: Role,
-    /// Time of the newest message that has the file.
-    pub created_at: String,
+    /// Time of the newest message with the file; null: it is undated.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub created_at: Option<String>,
     /// Line of the passage, from 1.
     pub line: u64,
     /// Byte at which the passage begins, from 0.
@@ -300,8 +304,9 @@ pub struct NeighbourMessage {
     pub seq: u64,
     /// Author of the message.
     pub role: Role,
-    /// Time of the message.
-    pub created_at: String,
+    /// Time of the message; null: it is undated.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub created_at: Option<String>,
     /// First 80 characters of the message, on one line.
     pub snippet: String,
     /// Absent: the message stands.
@@ -415,10 +420,12 @@ pub struct SummaryDescription {
     pub seq_last: u64,
     /// Time at which the summary was made.
     pub created_at: String,
-    /// Time of the first message that the summary covers.
-    pub earliest_at: String,
-    /// Time of the last message that the summary covers.
-    pub latest_at: String,
+    /// Earliest time of a covered message; null: all are undated.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub earliest_at: Option<String>,
+    /// Latest time of a covered message; null: all are undated.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub latest_at: Option<String>,
     /// Text of the summary.
     pub text: String,
     /// Estimated tokens of the text.
@@ -485,8 +492,9 @@ pub struct MessageDescription {
     pub seq: u64,
     /// Author of the message.
     pub role: Role,
-    /// Time of the message.
-    pub created_at: String,
+    /// Time of the message; null: it is undated.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub created_at: Option<String>,
     /// Id that the host gave the message; absent: the host gave no id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry_id: Option<String>,
@@ -593,10 +601,10 @@ pub struct ConversationDescription {
     /// The system messages of the slot; null: none.
     #[serde(deserialize_with = "Option::deserialize")]
     pub system: Option<SystemSlot>,
-    /// Time of the first message; null: no message.
+    /// Time of the first message; null: none, or undated.
     #[serde(deserialize_with = "Option::deserialize")]
     pub earliest_at: Option<String>,
-    /// Time of the last message; null: no message.
+    /// Time of the last message; null: none, or undated.
     #[serde(deserialize_with = "Option::deserialize")]
     pub latest_at: Option<String>,
     /// Key of the family; null: the conversation has no family.
@@ -712,8 +720,9 @@ pub struct StoredMessage {
     pub seq: u64,
     /// Author of the message.
     pub role: Role,
-    /// Time of the message.
-    pub created_at: String,
+    /// Time of the message; null: it is undated.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub created_at: Option<String>,
     /// Id that the host gave the message; absent: the host gave no id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry_id: Option<String>,

@@ -8,6 +8,9 @@ use alloc::{format, string::String};
 /// Milliseconds since the Unix epoch, UTC.
 pub type Timestamp = u64;
 
+/// The time of what has no known time. A host's unset clock or time is 0 as well.
+pub const UNDATED: Timestamp = 0;
+
 /// The last millisecond of the year 9999.
 pub const MS_MAX: Timestamp = 253_402_300_799_999;
 
@@ -90,6 +93,14 @@ fn split_date_and_minutes(ms: Timestamp) -> (String, u64, u64) {
 fn format_date(ms: Timestamp) -> String {
     let (year, month, day) = civil_from_days(ms / MS_PER_DAY);
     format!("{year:04}-{month:02}-{day:02}")
+}
+
+/// Returns the earliest and the latest of times, without the undated ones; twice [`UNDATED`]: no
+/// time is dated.
+pub fn range_of(times: impl Iterator<Item = Timestamp>) -> (Timestamp, Timestamp) {
+    times.filter(|time| *time != UNDATED).fold((UNDATED, UNDATED), |(earliest, latest), time| {
+        (if earliest == UNDATED { time } else { earliest.min(time) }, latest.max(time))
+    })
 }
 
 /// Returns year, month and day for a number of days since the epoch.

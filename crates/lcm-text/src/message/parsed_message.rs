@@ -40,7 +40,8 @@ pub struct ParsedMessage {
     pub parts: Vec<Part>,
     /// Estimated tokens of the parts: texts, names, inputs, outputs and files.
     pub tokens: u32,
-    /// Time of the message; `None`: the message has no valid `timestamp`.
+    /// Time of the message; `None`: the message has no valid `timestamp`; [`time::UNDATED`]: its
+    /// `timestamp` says that its time is not known.
     pub timestamp: Option<Timestamp>,
     /// The member `id`, the host's id of the entry; `None`: absent, empty, or no string or number.
     pub entry_id: Option<ByteSpan>,
@@ -117,7 +118,7 @@ impl MessageReading<'_> {
             _ => None,
         };
         let ids = |part: &Part| part.call_id(raw).or_else(|| part.result_id(raw));
-        let is_discriminating = timestamp.is_some()
+        let is_discriminating = timestamp.is_some_and(|at| at != time::UNDATED)
             || parts.iter().filter_map(ids).any(|id| meaning::looks_unique(&id))
             || has_visible_text(
                 raw,
@@ -157,7 +158,7 @@ fn is_failure(stop_reason: &str) -> bool {
 }
 
 /// Reads a time: a string in ISO 8601, or a number since the Unix epoch; `None`: no such time, or
-/// after the year 9999.
+/// after the year 9999. The epoch itself is [`time::UNDATED`].
 fn read_time(raw: &str, member: &JsonMember) -> Option<Timestamp> {
     let text = json::text(raw, member.value);
     match member.kind {

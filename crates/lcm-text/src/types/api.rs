@@ -117,6 +117,8 @@ pub struct AppendOptions {
     /// - `{"list": TEXT, "list_offset": N}`: the batch belongs to the list of this name, and N
     ///   messages of the list come before the batch.
     /// - `{"revision": N}`: the call fails with `conflict` if the revision is another.
+    /// - `{"undated": true}`: a new message without a `timestamp` has no time; otherwise its time
+    ///   is `now`.
     /// - `{"refuse_replay": true}`: a likely replay fails with `exists` instead of a warning.
     /// - `{"family": TEXT}`: the key of the family that the conversation belongs to or joins.
     pub extra_json: Option<String>,

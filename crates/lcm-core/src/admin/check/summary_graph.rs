@@ -18,7 +18,7 @@ use crate::storage::{
     summary_records::SizedSummaries,
 };
 use lcm_text::{
-    base::{derivation_version::DERIVATION_VERSION, error::Result, int, tokens},
+    base::{derivation_version::DERIVATION_VERSION, error::Result, int, time, tokens},
     message::trust::Trust,
 };
 
@@ -197,10 +197,21 @@ pub(in crate::admin) fn is_derived_from(record: &Summary, sources: &[&Summary]) 
         && sources.first().is_some_and(|first| first.seq_first == record.seq_first)
         && sources.last().is_some_and(|last| last.seq_last == record.seq_last)
         && measures == sum_measures(sources)
-        && sources.iter().all(|source| source.earliest_at >= record.earliest_at)
-        && sources.iter().all(|source| source.latest_at <= record.latest_at)
+        && encloses_times(record, sources)
         && record.trust == Trust::least_of(sources.iter().map(|source| source.trust))
         && (record.is_provisional() || !sources.iter().any(|source| source.is_provisional()))
+}
+
+/// Returns whether the times of a record enclose those of its sources. A record of undated sources
+/// is undated, and a dated record has a dated source.
+fn encloses_times(record: &Summary, sources: &[&Summary]) -> bool {
+    let times = sources.iter().flat_map(|source| [source.earliest_at, source.latest_at]);
+    let (earliest, latest) = time::range_of(times);
+    let is_undated = |at| at == time::UNDATED;
+    let of_record = [record.earliest_at, record.latest_at].map(is_undated);
+    of_record == [earliest, latest].map(is_undated)
+        && record.earliest_at <= earliest
+        && latest <= record.latest_at
 }
 
 /// Checks the record of remakes: in each pair the new summary names the provisional one, and has

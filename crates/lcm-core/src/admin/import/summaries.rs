@@ -33,10 +33,9 @@ use lcm_text::{
         derivation_version::{self, DERIVATION_VERSION},
         error::{Error, Result},
         sort::SortedMap,
-        tokens,
+        time, tokens,
     },
     message::trust::Trust,
-    types::api::Timestamp,
 };
 
 use super::{
@@ -173,9 +172,8 @@ fn verify_record(
     if derivation_version::common_version(versions) != DERIVATION_VERSION {
         (_, record.descendant_tokens, record.message_tokens) = sum_measures(&sources);
         record.source_tokens = sources.iter().map(|source| u64::from(source.tokens)).sum();
-        let times = |at: fn(&Summary) -> Timestamp| sources.iter().map(move |source| at(source));
-        record.earliest_at = times(|source| source.earliest_at).min().unwrap_or(0);
-        record.latest_at = times(|source| source.latest_at).max().unwrap_or(0);
+        let times = sources.iter().flat_map(|source| [source.earliest_at, source.latest_at]);
+        (record.earliest_at, record.latest_at) = time::range_of(times);
         record.trust = Trust::least_of(sources.iter().map(|source| source.trust));
         record.tokens = tokens::estimate(&record.text);
         record.derivation_version = version;
@@ -200,7 +198,7 @@ fn verify_leaf(
     let frontier = history.frontier_at(session, span.seq_last)?;
     let placed = history.read_span(session, span)?;
     let tokens: u64 = placed.iter().map(|message| u64::from(message.stored.tokens)).sum();
-    let times = placed.iter().map(|message| message.stored.time);
+    let times = time::range_of(placed.iter().map(|message| message.stored.time));
     let version = derivation_version::common_version(
         placed.iter().map(|message| message.stored.derivation_version),
     );
@@ -209,8 +207,7 @@ fn verify_leaf(
     let versions = [version, record.derivation_version];
     if derivation_version::common_version(versions) != DERIVATION_VERSION {
         (leaf.message_tokens, leaf.source_tokens) = (tokens, tokens);
-        leaf.earliest_at = times.clone().min().unwrap_or(0);
-        leaf.latest_at = times.clone().max().unwrap_or(0);
+        (leaf.earliest_at, leaf.latest_at) = times;
         leaf.trust = trust;
         leaf.tokens = tokens::estimate(&leaf.text);
         leaf.derivation_version = version;
@@ -221,8 +218,7 @@ fn verify_leaf(
         && (leaf.message_tokens, leaf.source_tokens) == (tokens, tokens)
         && (leaf.descendant_count, leaf.descendant_tokens) == (0, 0)
         && leaf.trust == trust
-        && times.clone().min() == Some(leaf.earliest_at)
-        && times.max() == Some(leaf.latest_at);
+        && (leaf.earliest_at, leaf.latest_at) == times;
     if is_sound { Ok(leaf) } else { Err(mismatch_error("messages")) }
 }
 

@@ -85,6 +85,9 @@ impl IntakeProgress {
         if is_whole && task.refuse_replay {
             extra.add_flag("refuse_replay", true);
         }
+        if task.is_undated {
+            extra.add_flag("undated", true);
+        }
         let may_repeat = is_whole || is_part || is_continued;
         if self.repeats > 0 || (task.repeat && !is_planned && may_repeat) {
             extra.add_flag("repeat", true);

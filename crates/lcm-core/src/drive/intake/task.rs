@@ -29,6 +29,8 @@ pub(in crate::drive) struct IntakeTask {
     /// Whether this task repeats an earlier task.
     pub(super) repeat: bool,
     pub(super) refuse_replay: bool,
+    /// Whether a new message without a `timestamp` has no time.
+    pub(super) is_undated: bool,
     /// Seq up to which the caller has seen every message; `None`: unknown.
     pub(super) seq_seen: Option<u64>,
     /// The system prompt, given separately from the messages, as JSON; `None`: not given.
@@ -49,6 +51,7 @@ impl IntakeTask {
             is_append,
             repeat: fields.take_flag("repeat"),
             refuse_replay: fields.take_flag("refuse_replay"),
+            is_undated: fields.take_flag("undated"),
             seq_seen: fields.take_optional_u64("seq_seen"),
             system: fields.take_any("system").and_then(|(value, kind)| match kind {
                 JsonKind::Null => None,

@@ -1,7 +1,7 @@
 //! Scope, order and limits of a search.
 
 use crate::search::{score, time_window::TimeWindow};
-use lcm_text::types::api::Timestamp;
+use lcm_text::{base::time, types::api::Timestamp};
 
 /// Texts that a query searches.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -63,11 +63,15 @@ impl GrepBounds {
     pub(super) fn rank_hit(&self, score: Option<u64>, time: Timestamp) -> u64 {
         match (self.sort, score) {
             (GrepSort::Relevance, Some(score)) => score,
-            (GrepSort::Hybrid, Some(score)) => {
-                score::decay_by_age(score, self.now.saturating_sub(time))
-            }
+            (GrepSort::Hybrid, Some(score)) => score::decay_by_age(score, self.measure_age(time)),
             (GrepSort::Recency, _) | (_, None) => time,
         }
+    }
+
+    /// Returns the age of a document in milliseconds. An undated one counts as old enough to lose
+    /// half of its score: it comes neither before all dated ones nor after them.
+    fn measure_age(&self, time: Timestamp) -> u64 {
+        if time == time::UNDATED { score::HALF_LIFE_MS } else { self.now.saturating_sub(time) }
     }
 
     /// Returns the rank of a document, raised if own searches come last and `own_searches`

@@ -141,7 +141,7 @@ fn render_neighbour(
         });
     }
     let mut w = JsonWriter::new_object();
-    w.add_time("created_at", placed.stored.time);
+    w.add_message_time("created_at", placed.stored.time);
     w.add_text("id", &history.keys.message_id(placed.seq));
     w.add_text("role", placed.stored.role.as_str());
     w.add_number("seq", placed.seq);

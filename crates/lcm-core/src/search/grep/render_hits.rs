@@ -129,17 +129,19 @@ impl HitRow {
         };
         let mut w = JsonWriter::new_object();
         w.add_text("conversation", conversation);
-        w.add_time("created_at", self.created_at);
+        w.add_message_time("created_at", self.created_at);
         w.add_optional_number("depth", depth);
         match &self.source {
-            HitSource::Summary { earliest_at, .. } => w.add_time("earliest_at", *earliest_at),
+            HitSource::Summary { earliest_at, .. } => {
+                w.add_message_time("earliest_at", *earliest_at)
+            }
             HitSource::Message { .. } => w.add_null("earliest_at"),
         }
         w.add_optional_text("entry_id", entry_id);
         w.add_text("id", &self.id);
         w.add_text("kind", kind);
         match &self.source {
-            HitSource::Summary { latest_at, .. } => w.add_time("latest_at", *latest_at),
+            HitSource::Summary { latest_at, .. } => w.add_message_time("latest_at", *latest_at),
             HitSource::Message { .. } => w.add_null("latest_at"),
         }
         w.add_optional_text("role", role);

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 use super::score::ONE;
 use lcm_text::{
-    base::time::{MS_PER_DAY, civil_from_days, epoch_day_of_date},
+    base::time::{MS_PER_DAY, UNDATED, civil_from_days, epoch_day_of_date},
     types::api::Timestamp,
 };
 
@@ -68,8 +68,11 @@ impl QueryDate {
         })
     }
 
-    /// Scores how near a time is to this date, from 0 to [`ONE`].
+    /// Scores how near a time is to this date, from 0 to [`ONE`]; 0 for an undated message.
     pub(crate) fn score_time(self, time: Timestamp) -> u64 {
+        if time == UNDATED {
+            return 0;
+        }
         let day = time / MS_PER_DAY;
         let (_, month, of_month) = civil_from_days(day);
         match self {

@@ -142,6 +142,15 @@ impl JsonWriter {
         self.add_text(key, &time::iso_millis(time));
     }
 
+    /// Adds the time of a message, or of messages: null for [`time::UNDATED`], else as
+    /// [`add_time`](Self::add_time).
+    pub fn add_message_time(&mut self, key: &str, time: Timestamp) {
+        match time {
+            time::UNDATED => self.add_null(key),
+            time => self.add_time(key, time),
+        }
+    }
+
     /// Adds a member whose value is an array of strings.
     pub fn add_texts(&mut self, key: &str, texts: &[impl AsRef<str>]) {
         let mut array = Self::new_array();

@@ -40,10 +40,13 @@ pub(super) fn render_body(material: &SourceAnalysis<'_>, selection: &Selection<'
         }
         let opens = last.is_none_or(|left| left.block != piece.block);
         if let Some(block) = material.blocks.get(piece.block).filter(|_| opens)
-            && !block.time.is_empty()
+            && block.has_header()
         {
-            let dated = selection.is_dated() && last_day != Some(block.day);
-            last_day = Some(block.day);
+            let is_timed = !block.time.is_empty();
+            let dated = is_timed && selection.is_dated() && last_day != Some(block.day);
+            if is_timed {
+                last_day = Some(block.day);
+            }
             let date = if dated { block.date } else { "" };
             push_header(&mut out, &[date, block.time, block.role]);
         }

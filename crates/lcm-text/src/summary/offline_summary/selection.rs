@@ -248,7 +248,7 @@ impl<'m, 'a> Selection<'m, 'a> {
         cost = cost.saturating_add(1);
         if !self.blocks.get(piece.block).copied().unwrap_or(true)
             && let Some(block) =
-                self.material.blocks.get(piece.block).filter(|b| !b.time.is_empty())
+                self.material.blocks.get(piece.block).filter(|block| block.has_header())
         {
             cost = cost.saturating_add(self.headers.get(piece.block).copied().unwrap_or(0));
             let day = usize::try_from(block.day).unwrap_or(usize::MAX);

@@ -33,6 +33,13 @@ pub(super) struct TranscriptBlock<'a> {
     pub(super) day: u32,
 }
 
+impl TranscriptBlock<'_> {
+    /// Returns whether the block began with a header.
+    pub(super) const fn has_header(&self) -> bool {
+        !self.time.is_empty() || !self.role.is_empty()
+    }
+}
+
 /// One line that may be quoted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TranscriptLine<'a> {

@@ -6,9 +6,9 @@
 /// The fields of a header. An absent field is empty.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct BlockHeader<'a> {
-    /// `2026-01-02`.
+    /// `2026-01-02`; empty for an undated message.
     pub date: &'a str,
-    /// `03:04`.
+    /// `03:04`; empty for an undated message.
     pub time: &'a str,
     /// A role, or `data`; empty for a summary.
     pub role: &'a str,
@@ -17,6 +17,12 @@ pub struct BlockHeader<'a> {
 /// Parses a whole line as the header of a block; `None`: any other line.
 pub fn parse_block_header(line: &str) -> Option<BlockHeader<'_>> {
     let inside = line.strip_prefix('[')?.strip_suffix(']')?;
+    if is_role(inside) {
+        return Some(BlockHeader { role: inside, ..BlockHeader::default() });
+    }
+    if inside.starts_with("summary ") {
+        return Some(BlockHeader::default());
+    }
     let (date, rest) = inside.split_once(' ')?;
     let (time, rest) = rest.split_once(' ')?;
     if !is_date(date) || !is_time(time) {
@@ -37,12 +43,16 @@ pub fn parse_block_header(line: &str) -> Option<BlockHeader<'_>> {
 
 /// Parses the header before the first line of an extracted message, such as `[03:04 user] text`,
 /// and returns the header and the text, which may be empty; `None`: any other line. Date and role
-/// may be absent.
+/// may be absent, and the time before a role.
 pub fn parse_inline_header(line: &str) -> Option<(BlockHeader<'_>, &str)> {
     let line = line.strip_prefix('[')?;
     let whole = || line.strip_suffix(']').map(|inside| (inside, ""));
     let (inside, text) = line.split_once("] ").or_else(whole)?;
     let mut header = BlockHeader::default();
+    if is_role(inside) {
+        header.role = inside;
+        return Some((header, text));
+    }
     let mut rest = inside;
     if let Some((date, after)) = inside.split_once(' ').filter(|(date, _)| is_date(date)) {
         header.date = date;

@@ -34,7 +34,7 @@ pub use self::{
 use crate::{
     base::{
         json::{self, ByteSpan, JsonKind, JsonValue},
-        time,
+        time::{self, Timestamp},
         time_offsets::TimeOffsets,
     },
     message::{JsonObject, Part, Role},
@@ -65,8 +65,8 @@ pub struct TranscriptMessage<'a> {
     pub role: Role,
     /// Parts of the message, as spans of `raw`.
     pub parts: &'a [Part],
-    /// Time in milliseconds since the epoch.
-    pub time: u64,
+    /// Time in milliseconds since the epoch, or [`time::UNDATED`].
+    pub time: Timestamp,
 }
 
 /// A summary to render.
@@ -74,10 +74,9 @@ pub struct TranscriptMessage<'a> {
 pub struct TranscriptSummary<'a> {
     /// `sum_...`.
     pub id: &'a str,
-    /// Time of the first message in milliseconds since the epoch.
-    pub earliest: u64,
-    /// Time of the last message in milliseconds since the epoch.
-    pub latest: u64,
+    /// Earliest and latest local time of a message, in milliseconds since the epoch; `None`: all
+    /// messages are undated.
+    pub times: Option<(Timestamp, Timestamp)>,
     /// Depth; 0 is a leaf.
     pub depth: u32,
     /// Text of the summary.
@@ -113,8 +112,7 @@ pub fn render_message(
         let Some(text) = render_part(raw, part) else { continue };
         let speaker = part_speaker(role, part);
         if open != Some(speaker) {
-            let time = time::iso_minutes(options.offsets.to_local(time));
-            open_block(out, &format!("{time} {speaker}"));
+            open_block(out, &format!("{}{speaker}", format_time_prefix(time, options.offsets)));
             open = Some(speaker);
         }
         // Memory plugins insert elements into user and system texts. Tool output is never hidden.
@@ -150,24 +148,43 @@ pub const fn part_speaker(role: Role, part: &Part) -> &'static str {
 }
 
 /// Appends one summary as a block: `[2026-01-02 03:04 to 2026-01-02 04:10 summary sum_...]` and its
-/// text.
+/// text; `[summary sum_...]` over undated messages.
 ///
 /// The header of a summary of depth 2 or more ends with its depth (`summary sum_... depth 2`),
 /// because the depth says how coarse the text is. If `out` is not empty, an empty line is written
 /// before the block. A blank text appends nothing. The text is that of a stored summary, whose
 /// lines begin with a bracket only where the engine wrote them.
 pub fn render_summary(out: &mut String, summary: &TranscriptSummary<'_>) {
-    let TranscriptSummary { id, earliest, latest, depth, text } = *summary;
+    let TranscriptSummary { id, times, depth, text } = *summary;
     if text.trim().is_empty() {
         return;
     }
-    let (from, to) = (time::iso_minutes(earliest), time::iso_minutes(latest));
+    let times = format_span_prefix(times);
     let suffix = if depth < 2 { String::new() } else { format!(" depth {depth}") };
-    open_block(out, &format!("{from} to {to} summary {id}{suffix}"));
+    open_block(out, &format!("{times}summary {id}{suffix}"));
     for line in split_lines(text.trim_end()) {
         out.push('\n');
         out.push_str(line);
     }
+}
+
+/// Formats a time as the beginning of a header: `2026-01-02 03:04 `, in local time; empty for
+/// [`time::UNDATED`].
+#[must_use]
+pub fn format_time_prefix(time: Timestamp, offsets: &TimeOffsets) -> String {
+    match time {
+        time::UNDATED => String::new(),
+        time => format!("{} ", time::iso_minutes(offsets.to_local(time))),
+    }
+}
+
+/// Formats the earliest and the latest local time as the beginning of a header: `2026-01-02 03:04
+/// to 2026-01-02 04:10 `; empty for `None`.
+#[must_use]
+pub fn format_span_prefix(times: Option<(Timestamp, Timestamp)>) -> String {
+    times.map_or_else(String::new, |(from, to)| {
+        format!("{} to {} ", time::iso_minutes(from), time::iso_minutes(to))
+    })
 }
 
 fn open_block(out: &mut String, head: &str) {

@@ -9,7 +9,10 @@ use alloc::{
 };
 
 use super::framing::{MARK, begins_with_bracket, split_lines};
-use crate::{base::time, message::trust::Trust};
+use crate::{
+    base::time::{self, Timestamp},
+    message::trust::Trust,
+};
 
 /// A summary to render for a context.
 #[derive(Clone, Copy, Debug)]
@@ -20,10 +23,9 @@ pub struct SummaryElement<'a> {
     pub depth: u32,
     /// Number of summaries below this summary in the tree.
     pub descendant_count: u32,
-    /// Time of the first message in milliseconds since the epoch; `None`: unknown, not rendered.
-    pub earliest: Option<u64>,
-    /// Time of the last message in milliseconds since the epoch; `None`: unknown, not rendered.
-    pub latest: Option<u64>,
+    /// Earliest and latest local time of a message, in milliseconds since the epoch; `None`: all
+    /// messages are undated, and no time is rendered.
+    pub times: Option<(Timestamp, Timestamp)>,
     /// Ids of the source summaries, in order; empty for a leaf.
     pub sources: &'a [&'a str],
     /// Lowest trust of the sources.
@@ -42,10 +44,9 @@ pub fn render_summary_xml(summary: &SummaryElement<'_>) -> String {
     push_attribute(&mut out, "depth", &summary.depth.to_string());
     push_attribute(&mut out, "descendant_count", &summary.descendant_count.to_string());
     push_attribute(&mut out, "trust", summary.trust.as_str());
-    for (name, at) in [("earliest_at", summary.earliest), ("latest_at", summary.latest)] {
-        if let Some(at) = at {
-            push_attribute(&mut out, name, &time::iso_seconds(at));
-        }
+    if let Some((earliest, latest)) = summary.times {
+        push_attribute(&mut out, "earliest_at", &time::iso_seconds(earliest));
+        push_attribute(&mut out, "latest_at", &time::iso_seconds(latest));
     }
     push_element_body(&mut out, summary.sources, summary.text);
     out.push_str("</summary>");
@@ -59,10 +60,9 @@ pub fn render_summary_plain(summary: &SummaryElement<'_>) -> String {
     let kind = if summary.depth == 0 { "leaf" } else { "condensed" };
     let SummaryElement { id, depth, descendant_count, .. } = summary;
     let mut out = format!("[summary {id}: {kind}, depth {depth}, {descendant_count} below it");
-    for (name, at) in [("from", summary.earliest), ("to", summary.latest)] {
-        if let Some(at) = at {
-            out.push_str(&format!(", {name} {}", time::iso_seconds(at)));
-        }
+    if let Some((earliest, latest)) = summary.times {
+        let [earliest, latest] = [earliest, latest].map(time::iso_seconds);
+        out.push_str(&format!(", from {earliest}, to {latest}"));
     }
     append_plain_body(&mut out, summary.trust, id, summary.sources, summary.text);
     out

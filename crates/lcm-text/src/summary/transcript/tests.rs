@@ -97,13 +97,33 @@ fn blocks_are_separated_by_one_empty_line() {
     let role = Role::Assistant;
     let message = TranscriptMessage { raw: &draft.raw, role, parts: &draft.parts, time: TIME };
     assert!(render_message(&mut out, &message, reading));
-    let (earliest, latest) = (TIME, TIME + 60_000);
+    let times = Some((TIME, TIME + 60_000));
     let id = "sum_0123456789abcdef";
-    let summary = TranscriptSummary { id, earliest, latest, depth: 0, text: "text\n" };
+    let summary = TranscriptSummary { id, times, depth: 0, text: "text\n" };
     render_summary(&mut out, &summary);
     let expected = "[2026-01-02 03:04 user]\nhi\n\n[2026-01-02 03:04 assistant]\nhi\n\n\
                     [2026-01-02 03:04 to 2026-01-02 03:05 summary sum_0123456789abcdef]\ntext";
     assert_eq!(out, expected);
+}
+
+#[test]
+fn undated_blocks_have_no_clock_and_are_read_back() {
+    let draft = Draft::default().text("hi");
+    let mut out = String::new();
+    let reading = TranscriptOptions { part_tokens_max: 100, injected_tags: &[], offsets: &UTC };
+    let (role, time) = (Role::User, crate::base::time::UNDATED);
+    let message = TranscriptMessage { raw: &draft.raw, role, parts: &draft.parts, time };
+    assert!(render_message(&mut out, &message, reading));
+    let id = "sum_0123456789abcdef";
+    render_summary(&mut out, &TranscriptSummary { id, times: None, depth: 2, text: "text" });
+    assert_eq!(out, "[user]\nhi\n\n[summary sum_0123456789abcdef depth 2]\ntext");
+    let user = BlockHeader { date: "", time: "", role: "user" };
+    assert_eq!(parse_block_header("[user]"), Some(user));
+    let summary = parse_block_header("[summary sum_0123456789abcdef depth 2]");
+    assert_eq!(summary, Some(BlockHeader::default()));
+    assert_eq!(parse_block_header("[nobody]"), None);
+    assert_eq!(parse_inline_header("[user] [x] y"), Some((user, "[x] y")));
+    assert_eq!(parse_inline_header("[x] y"), None);
 }
 
 #[test]
@@ -114,7 +134,7 @@ fn blank_and_reasoning_only_messages_append_nothing() {
     assert_eq!(Draft::default().call("", "{}").render(Role::Assistant, 100), None);
     let mut out = String::from("before");
     let id = "sum_0123456789abcdef";
-    let summary = TranscriptSummary { id, earliest: TIME, latest: TIME, depth: 0, text: " \n" };
+    let summary = TranscriptSummary { id, times: None, depth: 0, text: " \n" };
     render_summary(&mut out, &summary);
     assert_eq!(out, "before");
 }
@@ -396,14 +416,13 @@ fn the_element_of_a_leaf_is_escaped() {
         id: "sum_1\"",
         depth: 0,
         descendant_count: 0,
-        earliest: Some(TIME),
-        latest: None,
+        times: None,
         sources: &[],
         trust: Trust::Untrusted,
         text: "a < b & \"c\"\u{1}\nd\n",
     };
     let expected = "<summary id=\"sum_1&quot;\" kind=\"leaf\" depth=\"0\" descendant_count=\"0\" \
-                    trust=\"untrusted\" earliest_at=\"2026-01-02T03:04:56\">\n\
+                    trust=\"untrusted\">\n\
                     <content>a &lt; b &amp; \"c\"\u{FFFD}\nd</content>\n</summary>";
     assert_eq!(render_summary_xml(&element), expected);
 }
@@ -415,8 +434,7 @@ fn the_element_of_a_condensed_summary_names_its_sources_in_order() {
         id: "sum_c",
         depth: 2,
         descendant_count: 5,
-        earliest: Some(TIME),
-        latest: Some(TIME),
+        times: Some((TIME, TIME)),
         sources: &sources,
         trust: Trust::Trusted,
         text: "t",
@@ -440,8 +458,7 @@ fn only_the_frame_of_a_plain_summary_begins_with_a_bracket() {
         id: "sum_1",
         depth: 1,
         descendant_count: 2,
-        earliest: Some(0),
-        latest: None,
+        times: Some((0, TIME)),
         sources: &["sum_8", "sum_9"],
         trust: Trust::Untrusted,
         text: &text,
@@ -450,8 +467,8 @@ fn only_the_frame_of_a_plain_summary_begins_with_a_bracket() {
     let lines: Vec<&str> = plain.split('\n').collect();
     assert_eq!(
         lines[0],
-        "[summary sum_1: condensed, depth 1, 2 below it, from 1970-01-01T00:00:00, untrusted, \
-         made from sum_8 sum_9]"
+        "[summary sum_1: condensed, depth 1, 2 below it, from 1970-01-01T00:00:00, to \
+         2026-01-02T03:04:56, untrusted, made from sum_8 sum_9]"
     );
     assert_eq!(lines[1], "said <b>");
     assert_eq!(lines.last(), Some(&"[end of sum_1]"));

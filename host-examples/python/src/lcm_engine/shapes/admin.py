@@ -240,10 +240,10 @@ class ListedSummary(TypedDict):
     """Position of the first message that the summary covers."""
     seq_last: int
     """Position of the last message that the summary covers."""
-    earliest_at: str
-    """Time of the first message that the summary covers."""
-    latest_at: str
-    """Time of the last message that the summary covers."""
+    earliest_at: str | None
+    """Earliest time of a covered message; None: all are undated."""
+    latest_at: str | None
+    """Latest time of a covered message; None: all are undated."""
 
 
 class CheckOutcome(TypedDict):

@@ -33,6 +33,10 @@ class IngestOptions(TypedDict):
     """Milliseconds since the Unix epoch; absent: the system clock."""
     dialect: NotRequired[ReadDialect]
     """Dialect of the messages. Default: `lcm`."""
+    undated: NotRequired[bool]
+    """Whether a new message without a `timestamp` has no time, such as a message of a
+    file without times. Otherwise its time is `now`. Default: `false`.
+    """
     refuse_replay: NotRequired[bool]
     """Whether messages that look like a replay are an error instead of a warning.
     Default: `false`.
@@ -58,6 +62,10 @@ class AppendOptions(TypedDict):
     """Milliseconds since the Unix epoch; absent: the system clock."""
     dialect: NotRequired[ReadDialect]
     """Dialect of the messages. Default: `lcm`."""
+    undated: NotRequired[bool]
+    """Whether a new message without a `timestamp` has no time, such as a message of a
+    file without times. Otherwise its time is `now`. Default: `false`.
+    """
     refuse_replay: NotRequired[bool]
     """Whether messages that look like a replay are an error instead of a warning.
     Default: `false`.
@@ -237,6 +245,10 @@ class TurnOptions(TypedDict):
     """
     dialect: NotRequired[ReadDialect]
     """Dialect of the messages. Default: `lcm`."""
+    undated: NotRequired[bool]
+    """Whether a new message without a `timestamp` has no time, such as a message of a
+    file without times. Otherwise its time is `now`. Default: `false`.
+    """
     refuse_replay: NotRequired[bool]
     """Whether messages that look like a replay are an error instead of a warning.
     Default: `false`.

@@ -68,8 +68,8 @@ class MessageMatch(TypedDict):
     """Position of the message, from 1."""
     role: Role
     """Author of the message."""
-    created_at: str
-    """Time of the message."""
+    created_at: str | None
+    """Time of the message; None: it is undated."""
     earliest_at: None
     """Always None."""
     latest_at: None
@@ -113,10 +113,10 @@ class SummaryMatch(TypedDict):
     """Always None."""
     created_at: str
     """Time at which the summary was made."""
-    earliest_at: str
-    """Time of the first message that the summary covers."""
-    latest_at: str
-    """Time of the last message that the summary covers."""
+    earliest_at: str | None
+    """Earliest time of a covered message; None: all are undated."""
+    latest_at: str | None
+    """Latest time of a covered message; None: all are undated."""
     depth: int
     """Depth of the summary; 0: a leaf."""
     score: int | None
@@ -152,8 +152,8 @@ class FileMatch(TypedDict):
     """Position of the newest message that has the file."""
     role: Role
     """Author of the newest message that has the file."""
-    created_at: str
-    """Time of the newest message that has the file."""
+    created_at: str | None
+    """Time of the newest message with the file; None: it is undated."""
     line: int
     """Line of the passage, from 1."""
     byte: int
@@ -216,8 +216,8 @@ class NeighbourMessage(TypedDict):
     """Position of the message, from 1."""
     role: Role
     """Author of the message."""
-    created_at: str
-    """Time of the message."""
+    created_at: str | None
+    """Time of the message; None: it is undated."""
     snippet: str
     """First 80 characters of the message, on one line."""
     withdrawn: NotRequired[Withdrawal]
@@ -286,10 +286,10 @@ class SummaryDescription(TypedDict):
     """Position of the last message that the summary covers."""
     created_at: str
     """Time at which the summary was made."""
-    earliest_at: str
-    """Time of the first message that the summary covers."""
-    latest_at: str
-    """Time of the last message that the summary covers."""
+    earliest_at: str | None
+    """Earliest time of a covered message; None: all are undated."""
+    latest_at: str | None
+    """Latest time of a covered message; None: all are undated."""
     text: str
     """Text of the summary."""
     tokens: int
@@ -355,8 +355,8 @@ class MessageDescription(TypedDict):
     """Position of the message, from 1."""
     role: Role
     """Author of the message."""
-    created_at: str
-    """Time of the message."""
+    created_at: str | None
+    """Time of the message; None: it is undated."""
     entry_id: NotRequired[str]
     """Id that the host gave the message; absent: the host gave no id."""
     raw: str
@@ -451,9 +451,9 @@ class ConversationDescription(TypedDict):
     system: SystemSlot | None
     """The system messages of the slot; None: none."""
     earliest_at: str | None
-    """Time of the first message; None: no message."""
+    """Time of the first message; None: none, or undated."""
     latest_at: str | None
-    """Time of the last message; None: no message."""
+    """Time of the last message; None: none, or undated."""
     family: str | None
     """Key of the family; None: the conversation has no family."""
     archived: ArchiveState | None
@@ -543,8 +543,8 @@ class StoredMessage(TypedDict):
     """Position of the message, from 1."""
     role: Role
     """Author of the message."""
-    created_at: str
-    """Time of the message."""
+    created_at: str | None
+    """Time of the message; None: it is undated."""
     entry_id: NotRequired[str]
     """Id that the host gave the message; absent: the host gave no id."""
     raw: str

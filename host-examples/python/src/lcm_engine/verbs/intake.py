@@ -23,6 +23,7 @@ class Intake(Opened):
         dialect: ReadDialect | None = None,
         append_mode: AppendMode = "transcript",
         repeat: bool = False,
+        undated: bool = False,
         refuse_replay: bool = False,
         family: str | None = None,
         seq_seen: int | None = None,
@@ -37,6 +38,7 @@ class Intake(Opened):
         stored messages, messages that it lacks are set aside only if the caller has seen them all.
         `repeat`: the call repeats a call whose outcome is unknown. `system`: the system prompt, if
         it is not in the list.
+        `undated`: a new message without a `timestamp` has no time instead of `now`.
         `refuse_replay`: a likely replay is an error (`exists`) instead of a warning.
 
         ```python
@@ -50,6 +52,7 @@ class Intake(Opened):
             "dialect": dialect or self._dialect,
             "append_mode": append_mode,
             "repeat": repeat,
+            "undated": undated,
             "refuse_replay": refuse_replay,
             "family": family,
             "seq_seen": seq_seen,
@@ -64,6 +67,7 @@ class Intake(Opened):
         messages: Iterable[Message],
         *,
         dialect: ReadDialect | None = None,
+        undated: bool = False,
         refuse_replay: bool = False,
         family: str | None = None,
         seq_seen: int | None = None,
@@ -82,6 +86,7 @@ class Intake(Opened):
             "task": "ingest",
             "conversation": conversation,
             "dialect": dialect or self._dialect,
+            "undated": undated,
             "refuse_replay": refuse_replay,
             "family": family,
             "seq_seen": seq_seen,

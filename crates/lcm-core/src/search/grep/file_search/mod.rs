@@ -289,7 +289,7 @@ fn render_file_hit(
     let mut w = JsonWriter::new_object();
     w.add_number("byte", passage.byte);
     w.add_text("conversation", &conversation.name);
-    w.add_time("created_at", stored.time);
+    w.add_message_time("created_at", stored.time);
     w.add_optional_text("entry_id", entry_id.as_deref());
     w.add_text("id", &hit.id);
     w.add_text("kind", hit.kind);
