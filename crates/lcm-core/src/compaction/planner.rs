@@ -540,6 +540,7 @@ impl<'a> Planner<'a> {
             tokens_cap: normal.saturating_mul(policy.summary_overage_factor),
             fallback_tokens_max: policy.fallback_tokens_max,
             part_tokens_max: policy.leaf_chunk_tokens_max,
+            shown_tokens_max: attempts.shown_tokens_max,
             prompt_version: 0,
             breaker_scope: task::build_breaker_scope(call.config.summary_model.as_deref()),
         };

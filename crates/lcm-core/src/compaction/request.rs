@@ -6,7 +6,10 @@
 use lcm_text::{
     base::{int, tokens},
     config::Config,
-    summary::prompts::{self, PromptInput},
+    summary::{
+        prompts::{self, PromptInput},
+        transcript,
+    },
     types::model::CompletionRequest,
 };
 
@@ -26,9 +29,17 @@ pub(crate) fn build_request(
     previous: Option<&str>,
     findings: &str,
 ) -> CompletionRequest {
+    // A request with less of the sources needs no more room: the last one was too long, not the
+    // answer.
     let more_room = match findings {
-        "" => ROOM_TOKENS.saturating_mul(task.attempt.saturating_sub(1)),
+        "" if task.shown_tokens_max == 0 => {
+            ROOM_TOKENS.saturating_mul(task.attempt.saturating_sub(1))
+        }
         _ => 0,
+    };
+    let shown = match task.shown_tokens_max {
+        0 => None,
+        most => Some(transcript::shorten_transcript(&gathered.text, most)),
     };
     let prompt = prompts::build(&PromptInput {
         purpose: task.completion_purpose(),
@@ -36,7 +47,7 @@ pub(crate) fn build_request(
         level: task.level,
         tokens_target: task.tokens_target,
         task: task.prompt_template().override_text(&config.prompt_overrides),
-        source: &gathered.text,
+        source: shown.as_deref().unwrap_or(&gathered.text),
         source_tokens: int::saturate_tokens(gathered.tokens),
         previous,
         instructions: &config.custom_instructions,

@@ -10,7 +10,7 @@
 
 use alloc::string::String;
 
-use crate::storage::{call::Call, store_session::StoreSession, summary::StoredLevel};
+use crate::storage::{call::Call, store_session::StoreSession};
 use lcm_text::{
     base::{error::Result, int},
     types::{
@@ -73,12 +73,15 @@ pub(crate) fn run(
         let completion = match model.complete(&request) {
             CompletionResult::Done(completion) => completion,
             CompletionResult::Failed(error) => {
+                settlement.is_too_long = error.code == CompletionErrorCode::ContextTooLong;
+                if settlement.is_too_long && settlement.show_less(&splice) {
+                    continue;
+                }
                 break settlement.settle_failure(session, &splice, error.code)?;
             }
         };
         if settlement.is_remake_without_model(&completion) {
-            let code = CompletionErrorCode::Unavailable;
-            break settlement.record_model_failure(session, code)?;
+            break settlement.record_model_failure(session, CompletionErrorCode::Unavailable)?;
         }
         match acceptance::judge_completion(&task, &completion, &splice.gathered) {
             CompletionVerdict::Retry { rule, level, findings: found } => {
@@ -92,10 +95,7 @@ pub(crate) fn run(
                 break settlement.fall_back(session, &splice, Some(&completion))?;
             }
             CompletionVerdict::Accept(accepted) => {
-                let level = StoredLevel::from(task.level);
-                let is_provisional = settlement.is_provisional_text(Some(&completion), level);
-                let answer = accepted.into_answer(level, &completion, is_provisional);
-                break settlement.commit_summary(session, &splice, Some(&completion), answer)?;
+                break settlement.commit_accepted(session, &splice, &completion, accepted)?;
             }
         }
     };

@@ -27,6 +27,8 @@ const TOKEN_VERSION: &str = "1";
 const TOKEN_BYTES_MAX: usize = 200;
 /// Maximum bytes of a breaker scope.
 const SCOPE_BYTES_MAX: usize = 28;
+/// Least tokens of the sources that a request shows; with fewer, a summary would be a guess.
+const SHOWN_TOKENS_MIN: u32 = 250;
 /// Breaker scope if the configuration names no model.
 const SCOPE_DEFAULT: &str = "default";
 
@@ -63,6 +65,8 @@ pub(crate) struct SummaryTask {
     pub(crate) fallback_tokens_max: u32,
     /// Tokens of a part of a message above which the model sees only the head and tail of the part.
     pub(crate) part_tokens_max: u32,
+    /// Most tokens of the sources that the request shows; 0: all of them.
+    pub(crate) shown_tokens_max: u32,
     /// Version of the prompt of the request, see [`PromptTemplate::version`].
     pub(crate) prompt_version: u32,
     /// Scope of the breaker of the model, see [`build_breaker_scope`].
@@ -85,6 +89,15 @@ impl SummaryTask {
             SourceSpan::Remake { id } => Some(id),
             SourceSpan::Messages { .. } | SourceSpan::Items { .. } => None,
         }
+    }
+
+    /// Returns how many tokens of the sources, whose text has `tokens`, the next request shows to a
+    /// model for which the request was too long: a quarter of what it was shown. `None`: the last
+    /// attempt was made, or a quarter says too little.
+    pub(crate) fn find_smaller_source(&self, tokens: u32) -> Option<u32> {
+        let shown = if self.shown_tokens_max == 0 { tokens } else { self.shown_tokens_max };
+        let is_last = self.attempt >= limits::ATTEMPTS_MAX;
+        Some(shown / 4).filter(|less| !is_last && *less >= SHOWN_TOKENS_MIN)
     }
 
     /// Returns whether a failure with this code concerns the sources, so that the model would fail
@@ -129,7 +142,7 @@ impl SummaryTask {
             Level::Fallback => "f",
         };
         format!(
-            "{TOKEN_VERSION}:{span}:{}:{}:{level}:{}:{}:{}:{}:{}:{}:{}:{};",
+            "{TOKEN_VERSION}:{span}:{}:{}:{level}:{}:{}:{}:{}:{}:{}:{}:{}:{};",
             self.depth,
             hash::hex(&self.sources_hash),
             self.attempt,
@@ -138,6 +151,7 @@ impl SummaryTask {
             self.tokens_cap,
             self.fallback_tokens_max,
             self.part_tokens_max,
+            self.shown_tokens_max,
             self.prompt_version,
             self.breaker_scope,
         )
@@ -154,13 +168,14 @@ impl SummaryTask {
         };
         // The last character shows that the token is complete.
         let complete = token.strip_suffix(';').ok_or_else(refused)?;
-        let fields: Vec<&str> = complete.splitn(16, ':').collect();
+        let fields: Vec<&str> = complete.splitn(17, ':').collect();
         let [version, kind, first, last, count, depth, sources, level, rest @ ..] =
             fields.as_slice()
         else {
             return Err(refused());
         };
-        let [attempt, target, aggressive, cap, fallback, part, prompt_version, scope] = rest else {
+        let [attempt, target, aggressive, cap, fallback, part, shown, prompt_version, scope] = rest
+        else {
             return Err(refused());
         };
         if *version != TOKEN_VERSION || token.len() > TOKEN_BYTES_MAX || !token.is_ascii() {
@@ -200,6 +215,7 @@ impl SummaryTask {
             tokens_cap: number(cap)?,
             fallback_tokens_max: number(fallback)?,
             part_tokens_max: number(part)?,
+            shown_tokens_max: number(shown)?,
             prompt_version: number(prompt_version)?,
             breaker_scope: (*scope).into(),
         };
@@ -296,6 +312,7 @@ mod tests {
             tokens_cap: u32::MAX,
             fallback_tokens_max: u32::MAX,
             part_tokens_max: u32::MAX,
+            shown_tokens_max: 2_500,
             prompt_version: u32::MAX,
             breaker_scope: "x".repeat(SCOPE_BYTES_MAX),
         }

@@ -11,7 +11,7 @@ mod sources;
 pub(crate) use sources::find_enclosing_item;
 
 use crate::storage::records::summary_counts::SummaryCounts;
-use alloc::{string::String, vec::Vec};
+use alloc::{format, string::String, vec::Vec};
 
 use crate::{
     search::{IndexMaintenance, IndexManifest},
@@ -28,7 +28,7 @@ use crate::{
     },
 };
 use lcm_text::{
-    base::{error::Result, int},
+    base::{error::Result, int, tokens},
     summary::transcript::TranscriptOptions,
     types::{
         api::{ApplyOutcome, ApplyStatus},
@@ -38,7 +38,7 @@ use lcm_text::{
 };
 
 use super::{
-    acceptance::{self, CompletionVerdict, RejectionRule},
+    acceptance::{self, AcceptedText, CompletionVerdict, RejectionRule},
     reason, request,
     spend_limit::{self, SpendLimits},
     splice::SourceSplice,
@@ -65,6 +65,8 @@ pub(crate) struct TaskSettlement<'a> {
     events: EventList,
     /// Whether the answer replaces the answer of a model that failed, as the caller said.
     pub(super) is_stand_in: bool,
+    /// Whether the request was too long for the model.
+    pub(super) is_too_long: bool,
     spend_limits: SpendLimits,
     index_maintenance: IndexMaintenance<'a>,
     /// The clock of the conversation at the time of the call.
@@ -118,6 +120,7 @@ impl<'a> TaskSettlement<'a> {
             warnings,
             events: EventList::default(),
             is_stand_in: false,
+            is_too_long: false,
             spend_limits: SpendLimits::from_config(config),
             index_maintenance,
             clock,
@@ -199,7 +202,12 @@ impl<'a> TaskSettlement<'a> {
             let outcome = self.build_outcome(ApplyStatus::Stale, reason::CONFLICT, None);
             return self.commit_charge(session, completion, outcome);
         }
-        let Some(answer) = completion else { return self.fall_back(session, &splice, None) };
+        let Some(answer) = completion else {
+            return match self.is_too_long && self.show_less(&splice) {
+                true => self.request_less(session, &splice),
+                false => self.fall_back(session, &splice, None),
+            };
+        };
         if self.is_remake_without_model(answer) {
             return self.record_model_failure(session, CompletionErrorCode::Unavailable);
         }
@@ -209,16 +217,27 @@ impl<'a> TaskSettlement<'a> {
                 self.request_retry(session, &splice, answer, level, findings)
             }
             CompletionVerdict::Accept(accepted) => {
-                let level = StoredLevel::from(self.task.level);
-                let is_provisional = self.is_provisional_text(completion, level);
-                let accepted = accepted.into_answer(level, answer, is_provisional);
-                self.commit_summary(session, &splice, completion, accepted)
+                self.commit_accepted(session, &splice, answer, accepted)
             }
             CompletionVerdict::Fallback { rule, findings } => {
                 self.report_rejection(rule, &findings);
                 self.fall_back(session, &splice, completion)
             }
         }
+    }
+
+    /// Commits the text of an accepted answer as the summary.
+    pub(crate) fn commit_accepted(
+        self,
+        session: &mut StoreSession<'_>,
+        splice: &SourceSplice,
+        completion: &Completion,
+        text: AcceptedText,
+    ) -> Result<ApplyOutcome> {
+        let level = StoredLevel::from(self.task.level);
+        let is_provisional = self.is_provisional_text(Some(completion), level);
+        let answer = text.into_answer(level, completion, is_provisional);
+        self.commit_summary(session, splice, Some(completion), answer)
     }
 
     /// Returns whether the answer would leave a remake provisional: the offline summariser gave the
@@ -282,6 +301,51 @@ impl<'a> TaskSettlement<'a> {
         if self.count_answer(answer, false) {
             outcome = self.build_outcome(ApplyStatus::Refused, reason::SPEND_LIMIT, None);
         }
+        self.commit_attempts(session, &attempts, Changes::default())?;
+        Ok(outcome)
+    }
+
+    /// Advances, in memory, to the attempt after a request that was too long for the model. The next
+    /// one shows less of the sources and asks for less text. Returns whether there is a next one.
+    pub(crate) fn show_less(&mut self, splice: &SourceSplice) -> bool {
+        let Some(shown) = self.task.find_smaller_source(tokens::estimate(&splice.gathered.text))
+        else {
+            return false;
+        };
+        let known = self.rejected_attempts.take().or_else(|| self.attempts.clone());
+        let level = Level::Aggressive;
+        self.task = self.build_task_at(level, self.task.attempt + 1);
+        self.task.shown_tokens_max = shown;
+        self.rejected_attempts = Some(TaskAttempts {
+            level: StoredLevel::from(level),
+            attempt: self.task.attempt,
+            shown_tokens_max: shown,
+            ..known.unwrap_or_default()
+        });
+        self.warnings.push(format!(
+            "context-too-long: the sources are too long for the model, which is shown {shown} \
+             tokens of them"
+        ));
+        true
+    }
+
+    /// Commits the attempt of [`show_less`](Self::show_less) and returns its request.
+    fn request_less(
+        mut self,
+        session: &mut StoreSession<'_>,
+        splice: &SourceSplice,
+    ) -> Result<ApplyOutcome> {
+        let attempts = self.rejected_attempts.take().unwrap_or_default();
+        let mut outcome = self.build_outcome(ApplyStatus::Retry, "", None);
+        let previous =
+            splice.read_previous(session, self.call, &self.loaded.head, self.task.depth)?;
+        outcome.next = Some(request::build_request(
+            self.call.config,
+            &self.task,
+            &splice.gathered,
+            previous.as_deref(),
+            &attempts.findings,
+        ));
         self.commit_attempts(session, &attempts, Changes::default())?;
         Ok(outcome)
     }

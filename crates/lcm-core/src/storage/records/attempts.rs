@@ -28,6 +28,9 @@ pub(crate) struct TaskAttempts {
     /// Findings of the verifier in the last answer, one per line, less than 2 KiB; empty: the last
     /// answer had no findings, or there was no answer.
     pub(crate) findings: String,
+    /// Most tokens of the sources that the next request shows, because earlier requests were too
+    /// long for the model; 0: all of them.
+    pub(crate) shown_tokens_max: u32,
     /// Tokens of the prompts and answers so far.
     pub(crate) tokens: u64,
     /// Whether even the fallback did not shrink the context; plans then skip these sources.
@@ -42,6 +45,7 @@ impl Default for TaskAttempts {
             level: StoredLevel::Normal,
             attempt: 1,
             findings: String::new(),
+            shown_tokens_max: 0,
             tokens: 0,
             is_exhausted: false,
             lease_until: 0,

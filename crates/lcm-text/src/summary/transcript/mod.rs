@@ -30,6 +30,7 @@ pub use self::{
         SummaryElement, render_focus_plain, render_focus_xml, render_summary_plain,
         render_summary_xml,
     },
+    truncation::shorten_transcript,
 };
 use crate::{
     base::{

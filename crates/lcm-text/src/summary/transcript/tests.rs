@@ -127,6 +127,26 @@ fn undated_blocks_have_no_clock_and_are_read_back() {
 }
 
 #[test]
+fn long_blocks_share_what_short_ones_leave() {
+    let short = "[user]\nKeep it.";
+    let long = format!("[tool]\n{}", "word ".repeat(2_000));
+    let text = [short, &long, short, &long].join("\n\n");
+    assert_eq!(super::shorten_transcript(&text, 6_000), text);
+    let cut = super::shorten_transcript(&text, 400);
+    let blocks: Vec<&str> = cut.split("\n\n").collect();
+    assert_eq!((blocks.len(), blocks[0], blocks[2]), (4, short, short));
+    for block in [blocks[1], blocks[3]] {
+        assert!(block.starts_with("[tool]\nword") && block.contains("tokens left out ...]"));
+        assert!((150..=200).contains(&crate::base::tokens::estimate(block)), "{block}");
+    }
+    // Of more blocks than there are tokens, the beginning and the end stay.
+    let many = vec![short; 3_000].join("\n\n");
+    let cut = super::shorten_transcript(&many, 400);
+    assert!(cut.starts_with(short) && cut.ends_with(short), "{cut}");
+    assert!((350..=400).contains(&crate::base::tokens::estimate(&cut)), "{cut}");
+}
+
+#[test]
 fn blank_and_reasoning_only_messages_append_nothing() {
     assert_eq!(Draft::default().render(Role::User, 100), None);
     assert_eq!(Draft::default().text(" \n\t").render(Role::User, 100), None);

@@ -8,7 +8,7 @@ use alloc::{borrow::Cow, format, string::String, vec::Vec};
 use core::ops::Range;
 
 use crate::{
-    base::{int, tokens},
+    base::{int, sort, tokens},
     summary::verify::failing_pieces::find_failing_pieces,
 };
 
@@ -33,6 +33,41 @@ pub(super) fn truncate_text(text: Cow<'_, str>, tokens_max: u32) -> Cow<'_, str>
             .trim()
             .into(),
     )
+}
+
+/// Cuts the blocks of a transcript so that all of it has about `tokens_max` tokens: long blocks to
+/// equal shares of head and tail around a note, short ones not at all. If the shares would say
+/// nothing, the blocks in the middle are left out.
+#[must_use]
+pub fn shorten_transcript(text: &str, tokens_max: u32) -> String {
+    // No line of content begins with a bracket, so only a header does after an empty line.
+    const BORDER: &str = "\n\n[";
+    const SHARE_TOKENS_MIN: u32 = 4 * NOTE_TOKENS;
+    let blocks: Vec<&str> = text.split(BORDER).collect();
+    let mut costs: Vec<u32> = blocks.iter().map(|block| tokens::estimate(block)).collect();
+    sort::sort_by(&mut costs, &mut u32::cmp);
+    // The share is what the blocks that are longer than it have each, once the shorter ones have
+    // all they need.
+    let (mut left, mut share) = (tokens_max, 0);
+    for (number, cost) in costs.iter().enumerate() {
+        share = left / int::to_u32(costs.len() - number);
+        if *cost > share {
+            break;
+        }
+        left -= *cost;
+    }
+    if share < SHARE_TOKENS_MIN {
+        return truncate_text(Cow::Borrowed(text), tokens_max).into_owned();
+    }
+    let shortened = blocks.iter().map(|block| truncate_text(Cow::Borrowed(block), share));
+    let mut out = String::new();
+    for (number, block) in shortened.enumerate() {
+        if number > 0 {
+            out.push_str(BORDER);
+        }
+        out.push_str(&block);
+    }
+    out
 }
 
 /// Cuts an output over the limit to head, note, failures and tail. Of the limit less the notes,
