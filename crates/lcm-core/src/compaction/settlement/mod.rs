@@ -305,8 +305,8 @@ impl<'a> TaskSettlement<'a> {
         Ok(outcome)
     }
 
-    /// Advances, in memory, to the attempt after a request that was too long for the model. The next
-    /// one shows less of the sources and asks for less text. Returns whether there is a next one.
+    /// Advances, in memory, to the attempt after a request that was too long for the model. The
+    /// next one shows less of the sources and asks for less text. Returns whether there is one.
     pub(crate) fn show_less(&mut self, splice: &SourceSplice) -> bool {
         let Some(shown) = self.task.find_smaller_source(tokens::estimate(&splice.gathered.text))
         else {
