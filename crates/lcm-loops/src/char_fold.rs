@@ -8,6 +8,8 @@
 
 use alloc::string::String;
 
+use crate::lower_case::lower_char;
+
 /// Letters without accents and strokes for U+00C0 to U+024F, in order; `.`: the lower-case letter
 /// stays.
 const LATIN: &[u8; 400] = b"\
@@ -44,7 +46,7 @@ pub fn to_half_width(c: char) -> char {
 /// end of a word becomes a small sigma within a word. The standard library looks for the ends of
 /// words, with tables of 2 KB.
 pub fn lower_text(text: &str) -> String {
-    text.chars().flat_map(char::to_lowercase).collect()
+    text.chars().flat_map(lower_char).collect()
 }
 
 /// Full-width forms of the half-width kana U+FF66 to U+FF9D, each less U+3000.
@@ -108,7 +110,7 @@ pub fn fold_char(c: char, each: &mut dyn FnMut(char)) {
     if let Some(letters) = expand_letters(c) {
         return letters.chars().for_each(each);
     }
-    for lower in to_half_width(c).to_lowercase() {
+    for lower in lower_char(to_half_width(c)) {
         if !is_mark(lower) {
             each(strip_accent(lower));
         }

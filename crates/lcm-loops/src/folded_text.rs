@@ -9,7 +9,7 @@
 
 use alloc::{string::String, vec::Vec};
 
-use crate::{cjk::is_cjk, int};
+use crate::{cjk::is_cjk, int, lower_case::lower_char};
 
 /// A folded text and its boundaries.
 #[derive(Debug, Default)]
@@ -87,7 +87,7 @@ impl FoldedText {
                 self.text.extend(char::from_digit(digit, 10));
             }
             _ if c.is_ascii() => self.text.push(c.to_ascii_lowercase()),
-            _ => self.text.extend(c.to_lowercase()),
+            _ => self.text.extend(lower_char(c)),
         }
         (self.last, self.has_gap) = (kind, false);
     }

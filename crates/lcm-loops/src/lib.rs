@@ -16,6 +16,7 @@ pub mod int;
 pub mod json_scanner;
 pub mod json_string;
 pub mod lengths;
+pub mod lower_case;
 pub mod posting_block;
 pub mod posting_collector;
 pub mod posting_list;

@@ -3,6 +3,8 @@
 //! Input: a text. Output: its terms, each with a hash and a class, for the offline summariser and
 //! the verifier. The time is linear.
 
+use lcm_loops::lower_case::lower_char;
+
 use super::term_hash::TermHash;
 use crate::base::tokens;
 
@@ -153,7 +155,7 @@ fn extend_hash_lowercase(key: TermHash, c: char) -> TermHash {
         return u8::try_from(lower).map_or(key, |byte| key.with_byte(byte));
     }
     let mut buffer = [0; 4];
-    c.to_lowercase().fold(key, |key, lower| {
+    lower_char(c).fold(key, |key, lower| {
         lower.encode_utf8(&mut buffer).bytes().fold(key, |key, byte| key.with_byte(byte))
     })
 }

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use core::hash::BuildHasherDefault;
 
 use hashbrown::HashMap;
-use lcm_loops::substring::contains_str;
+use lcm_loops::{lower_case::lower_char, substring::contains_str};
 
 use crate::{
     base::sort,
@@ -464,7 +464,7 @@ fn hash_stem(word: &str, digits: bool) -> u64 {
         return fnv_hash_lowercase(bare.as_bytes().iter().take(letters));
     }
     let mut bytes = Vec::with_capacity(8);
-    for c in bare.chars().take(letters).flat_map(char::to_lowercase) {
+    for c in bare.chars().take(letters).flat_map(lower_char) {
         bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
     }
     fnv_hash(&bytes)
