@@ -12,6 +12,7 @@ use super::{
     select::{ContextChoice, IncludedRange},
 };
 use crate::storage::context::{ContextItem, MessageRun};
+use lcm_text::base::sort;
 
 /// Reason of messages in the fresh tail.
 const FRESH_TAIL: &str = "fresh-tail";
@@ -101,7 +102,7 @@ impl ContextChoice {
         bounds.extend(pin.into_iter().flat_map(|seq| [seq, seq + 1]));
         bounds.push(tail.clamp(range.seq_first, range.seq_last + 1));
         bounds.push(range.seq_last + 1);
-        bounds.sort_unstable();
+        sort::sort_numbers(&mut bounds);
         for (seq_first, next) in bounds.iter().zip(bounds.iter().skip(1)) {
             if seq_first == next {
                 continue;

@@ -18,7 +18,7 @@ use super::{
     rendered_context::{ContextElement, RenderedContext},
 };
 use lcm_text::{
-    base::int,
+    base::{int, sort},
     types::api::{Dialect, PrefixReport},
 };
 
@@ -189,14 +189,9 @@ impl AssemblyInput<'_> {
             Some(begun) => begun.checked_sub(1),
             None => last,
         };
-        let mut out: Vec<u32> = Vec::new();
-        let mut all = [of_summaries.and_then(|element| element.message), of_equal, last];
-        all.sort_unstable();
-        for at in all.into_iter().flatten().map(int::to_u32) {
-            if out.last() != Some(&at) {
-                out.push(at);
-            }
-        }
-        out
+        let all = [of_summaries.and_then(|element| element.message), of_equal, last];
+        let mut all = all.into_iter().flatten().map(int::to_u64).collect();
+        sort::sort_and_dedup_numbers(&mut all);
+        all.into_iter().map(|message| int::to_u32(int::to_usize(message))).collect()
     }
 }

@@ -71,7 +71,8 @@ fn find_programs(turns: &[Turn<'_>]) -> BTreeMap<String, usize> {
     };
     let waiting_from = turns.iter().rposition(is_other).map_or(0, |last| last + 1);
     let call_id = |raw: &str| parse_item(raw).get_text("call_id").into_owned();
-    let (mut needed, mut out) = (BTreeMap::new(), BTreeMap::new());
+    let mut needed: BTreeMap<String, usize> = BTreeMap::new();
+    let mut out = BTreeMap::new();
     for (at, turn) in turns.iter().enumerate() {
         let id = match item_kind(turn) {
             "program_output" => turn.native.map(call_id),

@@ -91,7 +91,7 @@ fn check_assistant(
     if !acts || message.get_field("content").is_some() {
         check_content(raw, message, &["text", "refusal"], findings);
     }
-    let mut ids = BTreeMap::new();
+    let mut ids: BTreeMap<String, usize> = BTreeMap::new();
     for value in calls {
         let Some(call) = JsonObject::from_value(raw, value) else {
             findings.report_unless(false, format_args!("a call that is no object"));
