@@ -12,18 +12,14 @@ use lcm_loops::char_fold;
 /// Words that say nothing about a conversation. An answer of only these words, single letters and
 /// digits says nothing, however long it is.
 #[rustfmt::skip]
-const STOCK_WORDS: [&str; 95] = [
-    "a", "an", "and", "answered", "anything", "as", "asked", "assistant", "available", "between",
-    "certainly", "complete", "concise", "content", "conversation", "course", "done", "else",
-    "empty", "error", "false", "for", "get", "got", "had", "have", "hello", "help", "here", "hi",
-    "i", "if", "in", "insert", "is", "it", "know", "let", "like", "loading", "me", "message",
-    "more", "n", "na", "nan", "need", "nil", "no", "none", "nothing", "null", "object", "of", "ok",
-    "okay", "on", "place", "placeholder", "promise", "provided", "redacted", "removed", "request",
-    "requested", "response", "s", "see", "string", "summarise", "summarised", "summarize",
-    "summarized", "summary", "sure", "text", "thank", "thanks", "that", "the", "there", "this",
-    "to", "todo", "took", "true", "undefined", "understood", "user", "was", "were", "will", "yes",
-    "you", "your",
-];
+const STOCK_WORDS: &str = "\
+    a an and answered anything as asked assistant available between certainly complete concise \
+    content conversation course done else empty error false for get got had have hello help \
+    here hi i if in insert is it know let like loading me message more n na nan need nil no \
+    none nothing null object of ok okay on place placeholder promise provided redacted removed \
+    request requested response s see string summarise summarised summarize summarized summary \
+    sure text thank thanks that the there this to todo took true undefined understood user was \
+    were will yes you your";
 /// Fewest letters and digits of an answer that says something.
 const LETTERS_MIN: usize = 3;
 /// Most words of a heading without its text.
@@ -165,7 +161,7 @@ fn starts_with_words(plain: &str, words: &str) -> bool {
 
 /// Returns whether a word is a stock word, or a single letter or digit.
 pub(super) fn is_stock_word(word: &str) -> bool {
-    word.chars().count() == 1 || STOCK_WORDS.contains(&word)
+    word.chars().count() == 1 || STOCK_WORDS.split(' ').any(|stock| stock == word)
 }
 
 /// Returns whether the answer, without its sentences of stock words, is a copy. It is a copy if the

@@ -56,79 +56,62 @@ const NEGATION_WORDS: u32 = 4;
 /// Number of first letters by which forms of one word are recognised as equal.
 const STEM_LETTERS: usize = 5;
 
-// Lower case; a word may be in several lists.
+// Lower case; a word may be in several lists. One text for a list takes less of the component than
+// a place and a length for each word.
 #[rustfmt::skip]
-const WORDS: [(u32, &[&str]); 20] = [
-    (FAILED, &["failed", "fails", "failing", "fehlgeschlagen", "gescheitert", "scheiterte",
-        "scheitert", "scheiterten", "\u{e9}chou\u{e9}", "fall\u{f3}"]),
-    (KILLED, &["killed", "sigkill", "oomkilled", "oom", "oom-killed", "evicted"]),
-    (ABORTED, &["aborted", "interrupted", "abgebrochen", "aborting"]),
-    (TIMED_OUT, &["timed-out", "timed_out", "etimedout", "zeit\u{fc}berschreitung"]),
-    (CRASHED, &["crashed", "crashes", "panicked", "segfault", "segfaulted", "crashloopbackoff",
-        "abgest\u{fc}rzt", "crashing", "crash-looping"]),
-    (COUNTED, &["failed", "failures", "errors", "failure", "error", "fehler", "failing"]),
-    (TROUBLE, &["broken", "broke", "breaks", "problem", "problems", "unsuccessful",
-        "unsuccessfully", "unresolved", "blocked", "outage", "stuck", "lost", "unavailable",
-        "unfinished", "incomplete", "fail", "abort", "cannot", "can't", "couldn't", "unable",
-        "corrupt", "corrupted", "declined", "stopped", "died", "dies", "terminated",
-        "out-of-memory", "timeouts", "timing", "expired", "crashing", "halted", "hung", "hangs",
-        "throws", "threw", "raises", "conflicts", "mismatch", "regression", "red",
-        "bug", "fault", "unhealthy", "unreachable", "rollback", "interruption", "abbruch",
-        "abgelehnt", "absturz", "brach", "brachen", "bricht", "st\u{fc}rzte", "unterbrochen",
-        "\u{e9}chec", "\u{e9}chou\u{e9}e", "fallido", "fehl", "fehlschlag", "problema",
-        "probl\u{e8}me", "sigterm", "killing", "kill", "aborts", "exceeded",
-        "violation", "violated", "bounced", "refusal", "rejection", "failover", "scheitern",
-        "verweigert",
-        "timing-out", "non-zero", "nonzero", "oom-kill", "verloren"]),
-    (SUCCESS, &["success", "successful", "successfully", "succeeded", "succeeds", "succeed",
-        "passed", "passes", "passing", "pass", "completed", "completes", "complete", "finished",
-        "fixed", "resolved", "solved", "works", "worked", "working", "deployed", "green", "ok",
-        "done", "healthy", "recovered", "restored", "installed", "confirmed", "landed",
-        "shipped", "cleanly", "smoothly", "fine", "erfolgreich", "behoben", "gel\u{f6}st",
-        "abgeschlossen", "bestanden", "durchgelaufen", "fertig", "erfolg", "succ\u{e8}s",
-        "listo", "merged", "clean", "live", "unblocked", "stable"]),
-    (NEGATION, &["no", "not", "without", "never", "none", "zero", "neither", "nor", "nothing",
-        "0", "didn't", "don't", "doesn't", "isn't", "wasn't", "hasn't", "weren't", "won't",
-        "haven't", "nicht", "kein", "keine", "keinen", "ohne", "pas", "sin", "aren't", "nie",
-        "yet"]),
-    (HEDGE, &["if", "would", "might", "may", "should", "whether", "unless", "suppose", "maybe",
-        "perhaps", "falls", "wenn", "ob", "k\u{f6}nnte", "could", "will", "would've", "to-do",
-        "otherwise", "avoid", "prevent", "expect", "expected", "likely", "possibly", "sollte"]),
-    (ALL, &["all", "everything", "alles", "alle", "every"]),
-    (REST, &["other", "others", "rest", "remaining", "else", "except", "\u{fc}brigen"]),
-    (ATTRIBUTE, &["the", "a", "an", "any", "every", "each", "of", "for", "on", "retry", "retries",
-        "retried", "handle", "handles", "per", "as", "these", "those", "no", "mark", "marked",
-        "status", "count", "counts", "list", "lists", "show", "shows", "in", "about", "into",
-        "log", "logs", "their", "its", "our", "your", "my", "this", "that's", "recent",
-        "same", "previous", "last", "which"]),
-    (PAIR, &["in", "could", "timed", "rolled", "out", "ran", "went", "schlug", "schlugen", "came",
-        "brach"]),
-    (STATE, &["is", "was", "are", "were", "be", "been", "still", "remains", "remain", "stays",
-        "left", "got", "and", "again", "completely", "not", "currently"]),
-    (WORKS, &["come", "came", "start", "started", "respond", "responded", "answer", "answered",
-        "load", "build", "compile", "apply", "connect", "finish", "work", "converge"]),
-    (PERSON, &["user", "customer", "client", "caller", "guest", "he", "she", "they", "kunde"]),
-    (STOP, &["the", "and", "but", "for", "was", "not", "are", "has", "had", "its", "all", "any",
-        "new", "two", "one", "with", "from", "that", "this", "then", "than", "them", "they",
-        "there", "their", "were", "been", "have", "into", "onto", "over", "after", "before",
-        "again", "still", "also", "when", "which", "while", "what", "will", "would", "could",
-        "should", "did", "does", "done", "can", "may", "might", "our", "your", "you", "she",
-        "her", "his", "him", "who", "how", "why", "out", "off", "now", "yet", "got", "get",
-        "let", "see", "said", "says", "because", "since", "until", "during", "about", "more",
-        "most", "some", "such", "only", "just", "very", "first", "second", "third", "time",
-        "times", "attempt", "attempts", "try", "tried", "tries", "retry", "retried", "run",
-        "runs", "ran", "once", "twice", "three", "four", "five", "due", "per", "via", "both",
-        "each", "other", "same", "here", "being", "under", "where", "your", "mine", "main",
-        "exit", "exited", "code", "status", "message", "error", "errors", "failure",
-        "failures", "tool", "call", "result", "user", "assistant"]),
-    (STOP, &["der", "die", "das", "und", "aber", "mit", "von", "ist", "war", "wurde", "wurden",
-        "ein", "eine", "einen", "dem", "den", "des", "auf", "aus", "bei", "nach", "noch", "auch",
-        "sich", "nicht", "wegen", "weil", "dann", "beim", "f\u{fc}r", "sind", "hat", "haben"]),
-    (STOP, &["command", "cmd", "path", "args", "timeout", "description", "true", "false", "null",
-        "please", "need", "needs", "want", "wants", "make", "made", "used", "using", "use",
-        "today", "yesterday", "tomorrow", "last", "next", "another", "later", "earlier",
-        "finally", "ago", "minutes", "minute", "seconds", "hours", "it's", "i'm", "i'll", "so",
-        "went", "through", "without", "never", "none", "zero", "nothing"]),
+const WORDS: [(u32, &str); 20] = [
+    (FAILED, "failed fails failing fehlgeschlagen gescheitert scheiterte scheitert scheiterten \
+        \u{e9}chou\u{e9} fall\u{f3}"),
+    (KILLED, "killed sigkill oomkilled oom oom-killed evicted"),
+    (ABORTED, "aborted interrupted abgebrochen aborting"),
+    (TIMED_OUT, "timed-out timed_out etimedout zeit\u{fc}berschreitung"),
+    (CRASHED, "crashed crashes panicked segfault segfaulted crashloopbackoff abgest\u{fc}rzt \
+        crashing crash-looping"),
+    (COUNTED, "failed failures errors failure error fehler failing"),
+    (TROUBLE, "broken broke breaks problem problems unsuccessful unsuccessfully unresolved \
+        blocked outage stuck lost unavailable unfinished incomplete fail abort cannot can't \
+        couldn't unable corrupt corrupted declined stopped died dies terminated out-of-memory \
+        timeouts timing expired crashing halted hung hangs throws threw raises conflicts \
+        mismatch regression red bug fault unhealthy unreachable rollback interruption abbruch \
+        abgelehnt absturz brach brachen bricht st\u{fc}rzte unterbrochen \u{e9}chec \
+        \u{e9}chou\u{e9}e fallido fehl fehlschlag problema probl\u{e8}me sigterm killing kill \
+        aborts exceeded violation violated bounced refusal rejection failover scheitern \
+        verweigert timing-out non-zero nonzero oom-kill verloren"),
+    (SUCCESS, "success successful successfully succeeded succeeds succeed passed passes passing \
+        pass completed completes complete finished fixed resolved solved works worked working \
+        deployed green ok done healthy recovered restored installed confirmed landed shipped \
+        cleanly smoothly fine erfolgreich behoben gel\u{f6}st abgeschlossen bestanden \
+        durchgelaufen fertig erfolg succ\u{e8}s listo merged clean live unblocked stable"),
+    (NEGATION, "no not without never none zero neither nor nothing 0 didn't don't doesn't isn't \
+        wasn't hasn't weren't won't haven't nicht kein keine keinen ohne pas sin aren't nie yet"),
+    (HEDGE, "if would might may should whether unless suppose maybe perhaps falls wenn ob \
+        k\u{f6}nnte could will would've to-do otherwise avoid prevent expect expected likely \
+        possibly sollte"),
+    (ALL, "all everything alles alle every"),
+    (REST, "other others rest remaining else except \u{fc}brigen"),
+    (ATTRIBUTE, "the a an any every each of for on retry retries retried handle handles per as \
+        these those no mark marked status count counts list lists show shows in about into log \
+        logs their its our your my this that's recent same previous last which"),
+    (PAIR, "in could timed rolled out ran went schlug schlugen came brach"),
+    (STATE, "is was are were be been still remains remain stays left got and again completely \
+        not currently"),
+    (WORKS, "come came start started respond responded answer answered load build compile apply \
+        connect finish work converge"),
+    (PERSON, "user customer client caller guest he she they kunde"),
+    (STOP, "the and but for was not are has had its all any new two one with from that this \
+        then than them they there their were been have into onto over after before again still \
+        also when which while what will would could should did does done can may might our your \
+        you she her his him who how why out off now yet got get let see said says because since \
+        until during about more most some such only just very first second third time times \
+        attempt attempts try tried tries retry retried run runs ran once twice three four five \
+        due per via both each other same here being under where your mine main exit exited code \
+        status message error errors failure failures tool call result user assistant"),
+    (STOP, "der die das und aber mit von ist war wurde wurden ein eine einen dem den des auf \
+        aus bei nach noch auch sich nicht wegen weil dann beim f\u{fc}r sind hat haben"),
+    (STOP, "command cmd path args timeout description true false null please need needs want \
+        wants make made used using use today yesterday tomorrow last next another later earlier \
+        finally ago minutes minute seconds hours it's i'm i'll so went through without never \
+        none zero nothing"),
 ];
 
 /// Pairs of words that together have flags of their own.
@@ -224,7 +207,7 @@ impl OutcomeLexicon {
             *words.entry(fnv_hash(word.as_bytes())).or_insert(0) |= flags;
         };
         for (flags, list) in WORDS {
-            list.iter().for_each(|word| add(word, flags));
+            list.split(' ').for_each(|word| add(word, flags));
         }
         for (word, cues) in cues::iter_cue_words() {
             if cues & cues::ERROR != 0 {
