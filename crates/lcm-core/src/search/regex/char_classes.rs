@@ -3,7 +3,7 @@
 //! Input: the kind of a class, or a class to fold. Output: its characters, for `translate`.
 //!
 //! To keep Unicode tables out of `lcm.wasm`, this module uses functions that are linked anyway:
-//! `char::to_lowercase`, `char::is_whitespace`, and `regex_syntax::try_is_word_character`.
+//! `lower_char`, `char::is_whitespace`, and `regex_syntax::try_is_word_character`.
 //! `DIGIT_ZEROS` and `SPECIAL_FOLDS` supply the rest; `CASED_RANGES` and `WORD_RANGES` only shorten
 //! the search. The tests compare every character with the Unicode tables.
 
@@ -15,6 +15,7 @@ use regex_syntax::{
     hir::{ClassUnicode, ClassUnicodeRange},
 };
 
+use lcm_loops::lower_case::lower_char;
 use lcm_text::base::sort;
 
 /// Zero of each row of ten decimal digits (general category Nd, Unicode 16).
@@ -201,7 +202,7 @@ fn fold_char(char: char) -> char {
     if let Ok(at) = SPECIAL_FOLDS.binary_search_by_key(&char, |(from, _)| *from) {
         return SPECIAL_FOLDS.get(at).map_or(char, |(_, to)| *to);
     }
-    let mut lower = char.to_lowercase();
+    let mut lower = lower_char(char);
     match (lower.next(), lower.next()) {
         (Some(one), None) => one,
         _ => char,
