@@ -88,7 +88,12 @@ fn parse_best(raw: &str) -> Result<ParsedMessage> {
             }
         };
         let doubt = message.dialect_mismatch.map_or(0, |one| 1 + u8::from(one.loses_tools));
-        let unknown = message.parts.iter().filter(|part| matches!(part, Part::Other { .. }));
+        let shares_files = frameworks::shares_files(&message, raw);
+        let unknown = message.parts.iter().filter(|part| match part {
+            Part::Other { .. } => true,
+            Part::File { .. } => shares_files,
+            _ => false,
+        });
         // A message that means the same in a provider's dialect is in that dialect.
         let is_plain = dialect.is_framework() && !frameworks::is_marked(&message, raw);
         let score = (doubt, unknown.count(), message.has_unread_content || is_plain);

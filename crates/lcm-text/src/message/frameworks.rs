@@ -178,6 +178,14 @@ pub(super) fn is_marked(message: &ParsedMessage, raw: &str) -> bool {
     raw.contains(mark)
 }
 
+/// Returns whether a message with files can be one of `OpenAI`, whose blocks of files are also in
+/// this dialect.
+pub(super) fn shares_files(message: &ParsedMessage, raw: &str) -> bool {
+    matches!(message.dialect, Dialect::Langchain | Dialect::OpenaiAgents)
+        && json::parse_object(raw)
+            .is_ok_and(|members| json::find_member(&members, raw, "role").is_some())
+}
+
 /// Returns name, media type, and data or URL of the file in a block of a framework or of the Model
 /// Context Protocol; `None`: no file.
 pub fn find_media(
@@ -364,9 +372,11 @@ impl<'a> ShapeReader<'a> {
             (Text, Some(text)) => self.push_part(whole, Part::Text { text }),
             (Reasoning, Some(text)) => self.push_part(whole, Part::Reasoning { text }),
             (File, _) => {
+                let source = block.get_object("source");
+                let is_linked = source.is_some_and(|source| source.get_text("type") == "url");
                 let file = find_media(&block).filter(|(_, _, data)| {
                     // A link has no data to show.
-                    !json::slice_span(self.raw, *data).starts_with("\"http")
+                    !is_linked && !json::slice_span(self.raw, *data).starts_with("\"http")
                 });
                 self.push_part(
                     whole,
