@@ -1,4 +1,5 @@
-//! Messages of agent frameworks: writers of events, and histories that come back as they were given.
+//! Messages of agent frameworks: writers of events, and histories that come back as they were
+//! given.
 
 use lcm_testing::simulation::random::Random;
 use lcm_text::types::api::Dialect;

@@ -145,7 +145,7 @@ pub(super) fn read(dialect: Dialect, raw: &str) -> Result<ParsedMessage> {
         Some(role) => role,
         None => blocks::read_role(&reader.message, dialect, reader.role_names())?,
     };
-    let members = reader.members();
+    let members = reader.list_members();
     let mut found = reader.read_blocks();
     if found.len() > LISTED_MAX {
         let rest = found.split_off(LISTED_MAX);
@@ -262,7 +262,7 @@ impl<'a> ShapeReader<'a> {
     }
 
     /// Returns all members; of equal keys, those of the message itself are last.
-    fn members(&self) -> Vec<JsonMember> {
+    fn list_members(&self) -> Vec<JsonMember> {
         let key = |member: &JsonMember| json::text(self.raw, member.key);
         let is_beside = |member: &&JsonMember| !matches!(&*key(member), "data" | "kwargs");
         self.outer.iter().filter(is_beside).chain(&self.message.members).copied().collect()

@@ -11,8 +11,8 @@ use crate::base::error::{Error, Result};
 pub use crate::base::time::Timestamp;
 use crate::types::model::{CompletionRequest, Level, Purpose};
 
-/// The format of a message: a provider's, an agent framework's, or the engine's own. The store holds the position of a
-/// variant, so their order never changes.
+/// The format of a message: a provider's, an agent framework's, or the engine's own. The store
+/// holds the position of a variant, so their order never changes.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Dialect {
@@ -95,7 +95,8 @@ impl ReadDialect {
             Self::Of(dialect) => Ok(dialect),
             Self::Auto => Err(Error::invalid_input(
                 "`dialect` must be one of lcm, anthropic, openai-chat, openai-responses, gemini, \
-                 ai-sdk, openclaw, langchain, openai-agents for messages that the engine writes, got `auto`",
+                 ai-sdk, openclaw, langchain, openai-agents for messages that the engine writes, \
+                 got `auto`",
             )),
         }
     }

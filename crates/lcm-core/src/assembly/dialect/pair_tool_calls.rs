@@ -139,8 +139,8 @@ fn number_messages(turns: &[Turn<'_>]) -> Vec<usize> {
 /// Returns for each turn whether the next turn belongs to the same message of the model, so that
 /// the results of both follow the next turn.
 ///
-/// Where a message is an item, consecutive items of one response belong together. In the other dialects,
-/// turns up to the last call do, if no result came between them. A message of `openai-chat` takes
+/// Where a message is an item, consecutive items of one response belong together. In the other
+/// dialects, turns up to the last call do, if no result came between them. A message of `openai-chat` takes
 /// in only turns that have nothing but calls.
 fn find_continued(dialect: Dialect, turns: &[Turn<'_>]) -> Vec<bool> {
     let is_call = |block: &TurnBlock<'_>| matches!(block.body, BlockBody::Call(_));
