@@ -156,7 +156,8 @@ fn link_file<'a>(
     content: Cow<'a, str>,
     is_image: bool,
 ) -> FileContent<'a> {
-    if content.starts_with("http") || !(content.starts_with("data:") || !file.mime.is_empty()) {
+    let is_bare = !content.starts_with("data:") && file.mime.is_empty();
+    if content.starts_with("http") || is_bare {
         file.url = Some((content, is_image));
     } else {
         file.data = Some(content);
