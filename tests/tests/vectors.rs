@@ -123,9 +123,10 @@ fn every_vector_holds_with_both_kinds_of_store() {
 }
 
 /// Vectors about messages in the wrong dialect, and about texts that are no messages.
-const MISFITS: [&str; 3] = [
+const MISFITS: [&str; 4] = [
     "ingest/another-dialect-is-warned-of.json",
     "ingest/dialect-is-found-for-each-message.json",
+    "ingest/frameworks-are-found-for-each-message.json",
     "ingest/messages-that-are-none-are-refused.json",
 ];
 

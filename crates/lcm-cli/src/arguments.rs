@@ -223,7 +223,8 @@ pub(crate) struct Assemble {
     /// Token budget of the context
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) budget: u32,
-    /// Dialect of the messages: lcm, anthropic, openai-chat, openai-responses or gemini
+    /// Dialect of the messages: lcm, anthropic, openai-chat, openai-responses, gemini, ai-sdk,
+    /// openclaw, langchain or openai-agents
     #[arg(long, value_name = "D", default_value = "lcm")]
     pub(crate) dialect: Dialect,
     /// Model whose tokens the budget counts, after a report by lcm calibrate
@@ -684,6 +685,10 @@ pub(crate) enum Dialect {
     OpenaiChat,
     OpenaiResponses,
     Gemini,
+    AiSdk,
+    Openclaw,
+    Langchain,
+    OpenaiAgents,
 }
 
 impl Dialect {
@@ -696,6 +701,10 @@ impl Dialect {
             Self::OpenaiChat => WitDialect::OpenaiChat,
             Self::OpenaiResponses => WitDialect::OpenaiResponses,
             Self::Gemini => WitDialect::Gemini,
+            Self::AiSdk => WitDialect::AiSdk,
+            Self::Openclaw => WitDialect::Openclaw,
+            Self::Langchain => WitDialect::Langchain,
+            Self::OpenaiAgents => WitDialect::OpenaiAgents,
         })
     }
 }

@@ -53,13 +53,20 @@ same_cases!(
 
 impl From<types::Dialect> for api::ReadDialect {
     fn from(dialect: types::Dialect) -> Self {
-        use api::Dialect::{Anthropic, Gemini, Lcm, OpenaiChat, OpenaiResponses};
+        use api::Dialect::{
+            AiSdk, Anthropic, Gemini, Langchain, Lcm, OpenaiAgents, OpenaiChat, OpenaiResponses,
+            Openclaw,
+        };
         match dialect {
             types::Dialect::Lcm => Self::Of(Lcm),
             types::Dialect::Anthropic => Self::Of(Anthropic),
             types::Dialect::OpenaiChat => Self::Of(OpenaiChat),
             types::Dialect::OpenaiResponses => Self::Of(OpenaiResponses),
             types::Dialect::Gemini => Self::Of(Gemini),
+            types::Dialect::AiSdk => Self::Of(AiSdk),
+            types::Dialect::Openclaw => Self::Of(Openclaw),
+            types::Dialect::Langchain => Self::Of(Langchain),
+            types::Dialect::OpenaiAgents => Self::Of(OpenaiAgents),
             types::Dialect::Auto => Self::Auto,
         }
     }

@@ -81,6 +81,10 @@ pub(crate) const fn dialect_name(dialect: Dialect) -> &'static str {
         Dialect::OpenaiChat => "openai-chat",
         Dialect::OpenaiResponses => "openai-responses",
         Dialect::Gemini => "gemini",
+        Dialect::AiSdk => "ai-sdk",
+        Dialect::Openclaw => "openclaw",
+        Dialect::Langchain => "langchain",
+        Dialect::OpenaiAgents => "openai-agents",
         Dialect::Auto => "auto",
     }
 }

@@ -30,7 +30,8 @@ const OPTIONS = [
 ];
 
 /** Dialects of messages; `auto` only reads. */
-const DIALECTS = ["lcm", "anthropic", "openai-chat", "openai-responses", "gemini", "auto"];
+const DIALECTS = ["lcm", "anthropic", "openai-chat", "openai-responses", "gemini", "ai-sdk",
+  "openclaw", "langchain", "openai-agents", "auto"];
 
 /** Scopes of the tools of an agent. */
 const SCOPES = ["conversation", "store"];

@@ -35,6 +35,11 @@ test("objects become compact JSON, strings stay, lone surrogates become escapes"
   }
 });
 
+test("an object of an SDK may have members that are null or undefined", () => {
+  const answer = { role: "assistant", content: null, refusal: null, audio: undefined };
+  assert.deepEqual(messageTexts([answer]), ['{"role":"assistant","content":null,"refusal":null}']);
+});
+
 test("bytes are refused, by their place, in a list of any length", async () => {
   for (const [data, name] of [[new Uint8Array(2), "Uint8Array"], [Buffer.from("a"), "Buffer"]]) {
     const image = { role: "user", content: [{ type: "image" }, { type: "image", data }] };

@@ -8,8 +8,19 @@ export type JsonValue = null | boolean | number | string | JsonValue[] | JsonObj
 /** A JSON object whose members belong to the caller; the object passes through unread. */
 export type JsonObject = { [key: string]: JsonValue };
 
-/** The message format of a provider, or the format `lcm` of this project. */
-export type Dialect = "lcm" | "anthropic" | "openai-chat" | "openai-responses" | "gemini";
+/**
+ * The message format of a provider or of an agent framework, or the format `lcm` of this project.
+ */
+export type Dialect =
+  | "lcm"
+  | "anthropic"
+  | "openai-chat"
+  | "openai-responses"
+  | "gemini"
+  | "ai-sdk"
+  | "openclaw"
+  | "langchain"
+  | "openai-agents";
 
 /** The kind of a failed call. */
 export type ErrorCode =
@@ -69,6 +80,10 @@ export type ReadDialect =
   | "openai-chat"
   | "openai-responses"
   | "gemini"
+  | "ai-sdk"
+  | "openclaw"
+  | "langchain"
+  | "openai-agents"
   | "auto";
 
 /** The reason for which a conversation was archived. */

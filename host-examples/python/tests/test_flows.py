@@ -106,13 +106,36 @@ class Texts(unittest.TestCase):
             texts.to_texts([["role"]])
         message = "`messages.0` must be an object or JSON text, not list"
         self.assertEqual(caught.exception.message, message)
-        with self.assertRaises(LcmError) as caught:
-            texts.to_texts([SimpleNamespace(model_dump=dict)])
-        self.assertIn("message.model_dump(exclude_none=True)", caught.exception.message)
         for bad in (None, 7, "{}", {"role": "user", "content": "x"}):
             with self.assertRaises(LcmError) as caught:
                 texts.to_texts(bad)
             self.assertIn("`messages` must be a list", caught.exception.message)
+
+    def test_objects_of_an_sdk_are_messages(self):
+        def model(**members):
+            def dump(*, mode, by_alias, exclude_none, warnings):
+                self.assertEqual((mode, by_alias, exclude_none), ("json", True, True))
+                self.assertIs(warnings, False)
+                return members
+
+            return SimpleNamespace(model_dump=dump)
+
+        answer = model(role="assistant", content=[{"type": "text", "text": "hi"}])
+        written = '{"role":"assistant","content":[{"type":"text","text":"hi"}]}'
+        self.assertEqual(texts.to_texts([answer]), [written])
+        self.assertEqual(texts.to_texts(answer), [written])
+        item = model(type="function_call_output", call_id="c", output="x")
+        self.assertEqual(len(texts.to_texts([item, {"role": "user", "content": None}])), 2)
+        for member, wanted in (
+            ("choices", "completion.choices[0].message"),
+            ("output", "response.output"),
+            ("candidates", "response.candidates[0].content"),
+        ):
+            for given in (model(**{member: []}), [model(**{member: []})]):
+                with self.assertRaises(LcmError) as caught:
+                    texts.to_texts(given)
+                self.assertEqual(caught.exception.code, "invalid-input")
+                self.assertIn(wanted, caught.exception.message)
 
     def test_batches_keep_both_bounds_and_the_order(self):
         small = [f"{number}" for number in range(250)]

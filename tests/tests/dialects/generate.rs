@@ -3,7 +3,7 @@
 use lcm_testing::simulation::random::Random;
 use lcm_text::types::api::Dialect;
 
-use crate::write;
+use crate::{frameworks, write};
 
 /// An event of a conversation, independent of a dialect.
 #[derive(Clone, Debug)]
@@ -221,6 +221,7 @@ pub(crate) fn write(dialect: Dialect, event: &Event, random: &mut Random) -> Vec
         Dialect::OpenaiChat => openai_chat(event, random),
         Dialect::OpenaiResponses => write::openai_responses(event, random),
         Dialect::Gemini => write::gemini(event, random),
+        _ => frameworks::write(dialect, event, random),
     }
 }
 

@@ -9,6 +9,7 @@
 
 mod again;
 mod exact;
+mod frameworks;
 mod generate;
 mod properties;
 mod round_trip;
@@ -32,12 +33,16 @@ use lcm_text::{
 };
 
 /// All dialects.
-pub(crate) const DIALECTS: [Dialect; 5] = [
+pub(crate) const DIALECTS: [Dialect; 9] = [
     Dialect::Lcm,
     Dialect::Anthropic,
     Dialect::OpenaiChat,
     Dialect::OpenaiResponses,
     Dialect::Gemini,
+    Dialect::AiSdk,
+    Dialect::Openclaw,
+    Dialect::Langchain,
+    Dialect::OpenaiAgents,
 ];
 
 /// Number of requests of the simulated agent.
@@ -90,7 +95,7 @@ impl Said {
     fn new(dialect: Dialect, raw: &str, message: &ParsedMessage) -> Self {
         let is_result = |part: &Part| matches!(part, Part::ToolResult { .. });
         let has_result = message.parts.iter().any(is_result);
-        let is_item = dialect == Dialect::OpenaiResponses && message.role == Role::Assistant;
+        let is_item = dialect.has_items() && message.role == Role::Assistant;
         Self {
             by_user: message.role == Role::User && !has_result,
             is_inner: message.role == Role::Tool || has_result || is_item,

@@ -249,6 +249,8 @@ fn results_follow_in_order(dialect: Dialect, messages: &[Value]) {
                 (calls, if message["role"] == "model" { results } else { Vec::new() })
             }
             Dialect::OpenaiResponses => return results_follow_their_response(messages),
+            // The validator checks the order.
+            _ if dialect.is_framework() => return,
             _ => {
                 let calls = ids(&message["tool_calls"], "", "id");
                 let results = messages[at + 1..]

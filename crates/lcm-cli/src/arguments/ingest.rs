@@ -9,8 +9,9 @@ use super::{AppendMode, Dialect};
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Ingest {
-    /// Dialect of the messages: lcm, anthropic, openai-chat, openai-responses, gemini, or auto,
-    /// which detects the dialect and also reads session files of agents and exports of chats
+    /// Dialect of the messages: lcm, anthropic, openai-chat, openai-responses, gemini, ai-sdk,
+    /// openclaw, langchain, openai-agents, or auto, which detects the dialect and also reads
+    /// session files of agents and exports of chats
     #[arg(long, value_name = "D", default_value = "lcm")]
     pub(crate) dialect: Dialect,
     /// Follow one file while it grows and when it is rotated, until interrupted; print one result

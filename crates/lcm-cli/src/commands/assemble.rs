@@ -75,7 +75,8 @@ impl<'a> OneItem<'a> {
 
 pub(crate) fn run(global: &Global, options: &Assemble) -> Result<End> {
     let Some(dialect) = options.dialect.wit() else {
-        let known = "lcm, anthropic, openai-chat, openai-responses or gemini";
+        let known = "lcm, anthropic, openai-chat, openai-responses, gemini, ai-sdk, openclaw, \
+                     langchain or openai-agents";
         let message = format!("`--dialect` must be {known}, got `auto`");
         return Err(Error::new(Code::InvalidInput, message));
     };

@@ -57,12 +57,16 @@ const NOT_A_LINE: &str = "is not a line of an export";
 pub(super) type LineChecksum = [u8; 8];
 
 /// Dialects by name.
-const DIALECTS: [(&str, Dialect); 5] = [
+const DIALECTS: [(&str, Dialect); 9] = [
     ("lcm", Dialect::Lcm),
     ("anthropic", Dialect::Anthropic),
     ("openai-chat", Dialect::OpenaiChat),
     ("openai-responses", Dialect::OpenaiResponses),
     ("gemini", Dialect::Gemini),
+    ("ai-sdk", Dialect::AiSdk),
+    ("openclaw", Dialect::Openclaw),
+    ("langchain", Dialect::Langchain),
+    ("openai-agents", Dialect::OpenaiAgents),
 ];
 const LEVELS: [StoredLevel; 3] =
     [StoredLevel::Normal, StoredLevel::Aggressive, StoredLevel::Fallback];

@@ -307,7 +307,7 @@ pub(crate) fn build_definitions(dialect: Dialect, has_grant: bool, scope: ToolSc
     let tools: &[&ToolDefinition] = if has_grant { &GRANT_TOOLS } else { &MAIN_AGENT_TOOLS };
     for tool in tools {
         let mut w = JsonWriter::new_object();
-        if dialect == Dialect::OpenaiResponses {
+        if matches!(dialect, Dialect::OpenaiResponses | Dialect::OpenaiAgents) {
             w.add_text("type", "function");
             // Strict mode is the default of Responses and requires every argument.
             w.add_flag("strict", false);
@@ -315,12 +315,12 @@ pub(crate) fn build_definitions(dialect: Dialect, has_grant: bool, scope: ToolSc
         w.add_text("name", tool.name);
         w.add_text("description", tool.description);
         let schema = match dialect {
-            Dialect::Lcm => "inputSchema",
+            Dialect::Lcm | Dialect::AiSdk => "inputSchema",
             Dialect::Anthropic => "input_schema",
-            Dialect::OpenaiChat | Dialect::OpenaiResponses | Dialect::Gemini => "parameters",
+            _ => "parameters",
         };
         w.add_object(schema, tool.build_schema(scope));
-        if dialect == Dialect::OpenaiChat {
+        if matches!(dialect, Dialect::OpenaiChat | Dialect::Langchain) {
             let mut function = JsonWriter::new_object();
             function.add_text("type", "function");
             function.add_object("function", w);
@@ -346,9 +346,7 @@ pub(crate) fn build_instructions(dialect: Dialect, has_summaries: bool) -> Strin
     let (before, after) = match dialect {
         Dialect::Lcm => ("", ""),
         Dialect::Anthropic => ("<stored_history>\n", "\n</stored_history>"),
-        Dialect::OpenaiChat | Dialect::OpenaiResponses | Dialect::Gemini => {
-            ("# Stored history\n\n", "")
-        }
+        _ => ("# Stored history\n\n", ""),
     };
     let mut out = String::from(before);
     if has_summaries {

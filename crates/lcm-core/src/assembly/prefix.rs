@@ -89,6 +89,10 @@ const fn dialect_letter(dialect: Dialect) -> &'static str {
         Dialect::OpenaiChat => "c",
         Dialect::OpenaiResponses => "r",
         Dialect::Gemini => "g",
+        Dialect::AiSdk => "s",
+        Dialect::Openclaw => "p",
+        Dialect::Langchain => "n",
+        Dialect::OpenaiAgents => "o",
     }
 }
 

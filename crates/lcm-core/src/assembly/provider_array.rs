@@ -189,13 +189,15 @@ impl ProviderArray {
     }
 
     /// Returns whether the entries on both sides of a cut are messages of the model. These are one
-    /// message: calls without ids and thinking depend on the other side.
+    /// message: calls without ids and thinking depend on the other side. A result without its call
+    /// becomes a message of the model.
     fn splits_message(&self, cut: ArrayCut) -> bool {
-        let is_model = |at: Option<usize>| {
+        let is_of = |at: Option<usize>, roles: &[Role]| {
             let origin = at.and_then(|at| self.entries.get(at)).map(|entry| entry.origin);
-            matches!(origin, Some(EntryOrigin::Message { role: Role::Assistant, .. }))
+            matches!(origin, Some(EntryOrigin::Message { role, .. }) if roles.contains(&role))
         };
-        is_model(cut.entry.checked_sub(1)) && is_model(Some(cut.entry))
+        is_of(cut.entry.checked_sub(1), &[Role::Assistant])
+            && is_of(Some(cut.entry), &[Role::Assistant, Role::Tool])
     }
 
     /// Returns whether every call is on the same side of a cut as its result.

@@ -88,9 +88,10 @@ struct UnitContinuation {
     takes_items: bool,
 }
 
-/// Returns whether a message is an output item: an assistant's message of `openai-responses`.
+/// Returns whether a message is an output item: an assistant's message of `openai-responses` or
+/// `openai-agents`.
 fn is_response_item(dialect: Dialect, stored: &StoredMessage) -> bool {
-    dialect == Dialect::OpenaiResponses && stored.role == Role::Assistant
+    dialect.has_items() && stored.role == Role::Assistant
 }
 
 /// Groups messages, added one at a time in order, into units.

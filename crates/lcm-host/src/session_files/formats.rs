@@ -174,6 +174,10 @@ impl Format {
             Self::Messages(Dialect::OpenaiChat) => "messages of `openai-chat`",
             Self::Messages(Dialect::OpenaiResponses) => "items of `openai-responses`",
             Self::Messages(Dialect::Gemini) => "contents of `gemini`",
+            Self::Messages(Dialect::AiSdk) => "messages of `ai-sdk`",
+            Self::Messages(Dialect::Openclaw) => "messages of `openclaw`",
+            Self::Messages(Dialect::Langchain) => "messages of `langchain`",
+            Self::Messages(Dialect::OpenaiAgents) => "items of `openai-agents`",
             Self::Messages(Dialect::Auto) => "messages of several dialects",
         }
     }
@@ -185,6 +189,7 @@ impl Format {
             Self::Messages(dialect) => dialect,
             Self::ClaudeCode => Dialect::Anthropic,
             Self::AgentChat => Dialect::OpenaiChat,
+            Self::OpenClaw => Dialect::Openclaw,
             _ => Dialect::Lcm,
         }
     }

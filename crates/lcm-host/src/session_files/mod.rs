@@ -12,7 +12,7 @@
 //! |---|---|---|---|
 //! | Claude Code | `user` and `assistant` lines, attachments, prompts | `anthropic` | `uuid` |
 //! | Codex | `response_item` lines, in early files bare items | `lcm` | session, `/`, item id |
-//! | `OpenClaw` | `message` and `custom_message` entries | `lcm` | session, `/`, entry id |
+//! | `OpenClaw` | `message` and `custom_message` entries | `openclaw` | session, `/`, entry id |
 //! | Kimi, Hermes | lines with a role | `openai-chat` | hash of the line |
 //! | other agents, exports | of persons, models, tools | `lcm` | id of the record |
 //! | messages | every line | its own | id of the message |
@@ -23,8 +23,10 @@
 //!   and its own `timestamp` to `message_timestamp` if the line has a time. Marks of the line, such
 //!   as `isMeta`, are added. If the message already has a member of such a name, `_` is appended to
 //!   the new name.
-//! - Parts of Codex and OpenClaw messages get the types and names of the dialect `lcm`, and keep
-//!   their other members. `source` of a message has the members for which the dialect has no name.
+//! - Parts of Codex messages get the types and names of the dialect `lcm`, and keep their other
+//!   members. `source` of a message has the members for which the dialect has no name.
+//! - Messages of `OpenClaw` keep every member as written, and get the id of their entry; one with
+//!   an `id` of its own keeps it as `message_id`.
 //! - Other members of a line are not kept, such as renderings of a result for a screen.
 //! - Warnings count the lines without a message, by type.
 //!

@@ -262,28 +262,26 @@ fn open_claw_entries_become_messages() {
         json!({"type": "custom", "id": "8", "parentId": "7", "customType": "x"}),
     ];
     let read = file(&lines).unwrap();
-    assert_eq!((read.format, read.dialect), (Some(Format::OpenClaw), Dialect::Lcm));
+    assert_eq!((read.format, read.dialect), (Some(Format::OpenClaw), Dialect::Openclaw));
     assert_eq!(ids(&read), ["s/1", "s/2", "s/3", "s/4", "s/6", "s/7"]);
     let messages = messages(&read);
-    assert_eq!(messages[0]["source"], json!({"timestamp": 5}));
+    let time = "2026-01-02T03:04:05.000Z";
     assert_eq!(
-        messages[1]["parts"][0],
-        json!({"type": "reasoning", "text": "t",
-        "thinkingSignature": "g"})
+        messages[0],
+        json!({"role": "user", "content": "hi", "timestamp": 5, "id": "s/1"}),
+        "the message of the agent, with the id of its entry"
     );
+    for (message, line) in messages[1..5].iter().zip([2, 3, 4, 6]) {
+        let mut given = lines[line]["message"].clone();
+        given["id"] = json!(format!("s/{}", lines[line]["id"].as_str().unwrap()));
+        given["timestamp"] = json!(time);
+        assert_eq!(*message, given);
+    }
     assert_eq!(
-        messages[1]["parts"][1],
-        json!({"type": "tool_call", "id": "c", "name": "bash",
-        "input": {"a": 1.0}})
+        messages[5],
+        json!({"role": "custom", "content": "note", "customType": "x", "display": true,
+            "id": "s/7"})
     );
-    assert_eq!(
-        messages[2]["parts"][0],
-        json!({"type": "tool_result", "call_id": "c",
-        "name": "bash", "output": "out", "is_error": true})
-    );
-    assert_eq!(messages[3]["source"], Value::Null, "a failed turn is one for the component, too");
-    assert_eq!(messages[4]["content"], "$ pwd\n/w");
-    assert_eq!(messages[5]["source"], json!({"customType": "x", "display": true}));
     assert!(read.warnings[0].starts_with("not taken (1): summaries"));
 }
 
@@ -300,7 +298,8 @@ fn open_claw_follows_the_live_branch_and_keeps_what_was_said_of_others() {
     ];
     let read = file(&lines).unwrap();
     assert_eq!(ids(&read), ["s/1", "s/3", "s/4"]);
-    assert_eq!(messages(&read)[1]["content"], "tried");
+    assert_eq!(messages(&read)[1]["summary"], "tried");
+    assert_eq!(messages(&read)[1]["role"], "branchSummary");
     // Of the first version, without ids.
     let old = json!({"type": "message", "timestamp": "2025-01-01T00:00:00Z", "message": user("x")});
     assert!(ids(&file(&[session(), old]).unwrap())[0].starts_with("line:"));

@@ -124,6 +124,14 @@ pub enum ReadDialect {
     OpenaiResponses,
     /// `gemini`.
     Gemini,
+    /// `ai-sdk`.
+    AiSdk,
+    /// `openclaw`.
+    Openclaw,
+    /// `langchain`.
+    Langchain,
+    /// `openai-agents`.
+    OpenaiAgents,
     /// `auto`.
     Auto,
 }

@@ -187,6 +187,10 @@ impl<'a> Args<'a> {
             ReadDialect::Of(Dialect::OpenaiChat),
             ReadDialect::Of(Dialect::OpenaiResponses),
             ReadDialect::Of(Dialect::Gemini),
+            ReadDialect::Of(Dialect::AiSdk),
+            ReadDialect::Of(Dialect::Openclaw),
+            ReadDialect::Of(Dialect::Langchain),
+            ReadDialect::Of(Dialect::OpenaiAgents),
             ReadDialect::Auto,
         ];
         self.choice("dialect", &dialects.map(|dialect| (dialect.as_str(), dialect)))

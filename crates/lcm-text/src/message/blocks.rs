@@ -81,7 +81,7 @@ impl<'a> JsonObject<'a> {
     }
 
     /// Returns whether a field is `true`.
-    pub(crate) fn get_bool(&self, key: &str) -> bool {
+    pub fn get_bool(&self, key: &str) -> bool {
         self.get_of_kind(key, JsonKind::Bool)
             .is_some_and(|span| json::slice_span(self.raw, span) == "true")
     }

@@ -62,6 +62,7 @@ const GEMINI_KEYS: [&str; 8] = [
 /// Keys with which agent frameworks name the call of a part, and no provider does: Vercel AI SDK
 /// 5 (`toolCallId`), OpenAI Agents for JavaScript 0.3 (`callId`), Pydantic AI 1 and LlamaIndex 0.14
 /// (`tool_call_id`, which at OpenAI is a member of the message). Read in their packages 2026-11-26.
+/// The first two have dialects of their own.
 const FOREIGN_CALL_KEYS: [&str; 3] = ["toolCallId", "callId", "tool_call_id"];
 
 /// The finding that a message is probably not in its declared dialect.
@@ -96,8 +97,17 @@ impl DialectReading<'_> {
             .find_outside_content()
             .or_else(|| self.parts.iter().find_map(|part| self.find_lost_tool(part)))
             .or_else(|| has_unread.then(|| self.find_lost_in_unread()).flatten());
-        if lost.is_some() || self.has_foreign_call() {
+        let is_framework = self.dialect.is_framework();
+        let is_agents = self.dialect == Dialect::OpenaiAgents;
+        if lost.is_some()
+            || self.has_foreign_call()
+            // An item of a new type can have the id of a call, and stays whole.
+            || (!is_agents && self.has_foreign_part())
+        {
             return Some(DialectMismatch { looks_like: lost, loses_tools: true });
+        }
+        if is_framework {
+            return None;
         }
         let looks_like = self.find_in_parts();
         if looks_like.is_some() {
@@ -160,29 +170,35 @@ impl DialectReading<'_> {
         let is_named = ["toolCallId", "callId"]
             .iter()
             .filter_map(|key| self.find_filled(key))
-            .any(|member| member.kind == JsonKind::String);
-        let is_foreign = |value: ByteSpan| PartShape::from_span(self.raw, value).is_foreign_tool;
-        let is_foreign_list = |list: ByteSpan| {
-            let mut elements = json::list_elements(self.raw, list).into_iter();
-            elements.any(|element| is_foreign(element.span))
-        };
-        let is_foreign_part = |part: &Part| match *part {
-            Part::Other { value } => is_foreign(value),
-            // Chat takes all of a tool's message as the output of the call that the message names.
-            Part::ToolResult { call_id: None, output: Some(output), .. } => {
-                json::slice_span(self.raw, output).starts_with('[') && is_foreign_list(output)
-            }
-            _ => false,
-        };
+            .any(|member| member.kind == JsonKind::String)
+            && self.dialect != Dialect::OpenaiAgents;
+        let unread = self.find_filled(self.unread_list_key());
         // SDKs that name members in camelCase have the calls of an answer beside its content.
         let has_calls =
             self.find_filled("toolCalls").is_some_and(|member| member.kind == JsonKind::Array);
         ((is_named || has_calls) && !self.parts.iter().any(has_call_id))
-            || self.parts.iter().any(is_foreign_part)
-            || [self.find_foreign_list(), self.find_filled(self.unread_list_key())]
+            || [self.find_foreign_list(), unread.filter(|_| !self.dialect.is_framework())]
                 .into_iter()
                 .flatten()
-                .any(|list| list.kind == JsonKind::Array && is_foreign_list(list.value))
+                .any(|list| list.kind == JsonKind::Array && self.is_foreign_list(list.value))
+    }
+
+    /// Returns whether a part that the reader did not understand is a call or a result in the form
+    /// of an agent framework.
+    fn has_foreign_part(&self) -> bool {
+        self.parts.iter().any(|part| match *part {
+            Part::Other { value } => PartShape::from_span(self.raw, value).is_foreign_tool,
+            // Chat takes all of a tool's message as the output of the call that the message names.
+            Part::ToolResult { call_id: None, output: Some(output), .. } => {
+                json::slice_span(self.raw, output).starts_with('[') && self.is_foreign_list(output)
+            }
+            _ => false,
+        })
+    }
+
+    fn is_foreign_list(&self, list: ByteSpan) -> bool {
+        let mut elements = json::list_elements(self.raw, list).into_iter();
+        elements.any(|element| PartShape::from_span(self.raw, element.span).is_foreign_tool)
     }
 
     /// Returns the list in which a message of a framework has its content: an array of objects in a

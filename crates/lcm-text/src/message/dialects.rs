@@ -12,19 +12,23 @@ use crate::{
         json::{self, ByteSpan, JsonKind, JsonValue},
     },
     message::{
-        anthropic, blocks::MessageBlock, dialect_mismatch::DialectMismatch, gemini, lcm,
-        openai_chat, openai_responses, parsed_message::ParsedMessage, part::Part, token_cost,
+        anthropic, blocks::MessageBlock, dialect_mismatch::DialectMismatch, frameworks, gemini,
+        lcm, openai_chat, openai_responses, parsed_message::ParsedMessage, part::Part, token_cost,
     },
     types::api::{Dialect, ReadDialect},
 };
 
 /// The dialects in the order in which [`ReadDialect::Auto`] prefers equal readings.
-const DIALECTS: [Dialect; 5] = [
+const DIALECTS: [Dialect; 9] = [
     Dialect::Lcm,
     Dialect::Anthropic,
     Dialect::OpenaiChat,
     Dialect::OpenaiResponses,
     Dialect::Gemini,
+    Dialect::AiSdk,
+    Dialect::Openclaw,
+    Dialect::Langchain,
+    Dialect::OpenaiAgents,
 ];
 
 /// Parses one message that a caller gave.
@@ -44,7 +48,8 @@ pub fn parse_given(dialect: ReadDialect, raw: &str) -> Result<ParsedMessage> {
         parse(*other, raw).is_ok_and(|read| read.dialect_mismatch.is_none_or(is_whole))
     };
     let declared = declared.as_str();
-    Err(match looks_like.filter(reads_all) {
+    let best = || parse_best(raw).ok().map(|message| message.dialect);
+    Err(match looks_like.filter(reads_all).or_else(best) {
         Some(other) => Error::invalid_input(format_args!(
             "`dialect` must be `{}` or `auto`, got `{declared}`, which loses a tool call or a tool \
              result of the message",
@@ -83,8 +88,15 @@ fn parse_best(raw: &str) -> Result<ParsedMessage> {
             }
         };
         let doubt = message.dialect_mismatch.map_or(0, |one| 1 + u8::from(one.loses_tools));
-        let unknown = message.parts.iter().filter(|part| matches!(part, Part::Other { .. }));
-        let score = (doubt, unknown.count(), message.has_unread_content);
+        let shares_files = frameworks::shares_files(&message, raw);
+        let unknown = message.parts.iter().filter(|part| match part {
+            Part::Other { .. } => true,
+            Part::File { .. } => shares_files,
+            _ => false,
+        });
+        // A message that means the same in a provider's dialect is in that dialect.
+        let is_plain = dialect.is_framework() && !frameworks::is_marked(&message, raw);
+        let score = (doubt, unknown.count(), message.has_unread_content || is_plain);
         if score == (0, 0, false) {
             return Ok(message);
         }
@@ -118,6 +130,7 @@ pub fn parse(dialect: Dialect, raw: &str) -> Result<ParsedMessage> {
         Dialect::OpenaiChat => openai_chat::read(raw),
         Dialect::OpenaiResponses => openai_responses::read(raw),
         Dialect::Gemini => gemini::read(raw),
+        _ => frameworks::read(dialect, raw),
     }
 }
 
@@ -130,6 +143,7 @@ pub fn read_blocks(dialect: Dialect, raw: &str) -> Vec<MessageBlock> {
         Dialect::OpenaiResponses => openai_responses::read_blocks(raw),
         Dialect::Gemini => gemini::read_blocks(raw),
         Dialect::Lcm => Vec::new(),
+        _ => frameworks::read_blocks(dialect, raw),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Messages of the providers' dialects and of the `lcm` dialect.
+//! Messages of the dialects of providers and agent frameworks, and of the `lcm` dialect.
 //!
 //! In: the JSON text of one message and its dialect. Out: a projection, [`ParsedMessage`]: role,
 //! parts as spans of the text, and derived values such as token cost and identity. A dialect reader
@@ -11,6 +11,7 @@ mod blocks;
 mod content_identity;
 mod dialect_mismatch;
 mod dialects;
+mod frameworks;
 mod gemini;
 pub mod large_payload;
 mod lcm;
@@ -31,6 +32,7 @@ pub use self::{
     blocks::{JsonObject, MessageBlock},
     dialect_mismatch::DialectMismatch,
     dialects::{parse, parse_given, quarter_tokens, read_blocks},
+    frameworks::find_media,
     gemini::get_object_either,
     openai_responses::{HOST_CALLS, answered_call_type, item_kind},
     parsed_message::{ParsedMessage, is_unique_call_id},

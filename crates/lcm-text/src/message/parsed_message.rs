@@ -126,6 +126,7 @@ impl MessageReading<'_> {
                 DISCRIMINATING_CHARACTERS_MIN,
             );
         let failed = json::find_member(members, raw, "stop_reason")
+            .or_else(|| json::find_member(members, raw, "stopReason"))
             .is_some_and(|m| m.kind == JsonKind::String && is_failure(&json::text(raw, m.value)));
         let reading = DialectReading { dialect, raw, members, role, parts: &parts };
         ParsedMessage {

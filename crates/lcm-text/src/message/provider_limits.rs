@@ -43,7 +43,8 @@ pub fn is_valid_call_id(dialect: Dialect, id: &str) -> bool {
         _ => ID_CHARACTERS_MAX,
     };
     let is_allowed = |c: char| dialect != Dialect::Anthropic || is_name_character(c);
-    !id.is_empty() && id.chars().count() <= max && id.chars().all(is_allowed)
+    let is_short = || id.chars().count() <= max && id.chars().all(is_allowed);
+    !id.is_empty() && (dialect.is_framework() || is_short())
 }
 
 /// Returns whether the Responses API accepts the id of an item of type `kind`. Ids of messages,
@@ -66,6 +67,9 @@ pub fn sanitize_tool_name(dialect: Dialect, name: &str) -> Cow<'_, str> {
     };
     if name.is_empty() {
         return Cow::Borrowed(UNNAMED_TOOL);
+    }
+    if dialect.is_framework() {
+        return Cow::Borrowed(name);
     }
     let is_gemini = dialect == Dialect::Gemini;
     let is_allowed = |c: char| is_name_character(c) || (is_gemini && matches!(c, '.' | ':'));

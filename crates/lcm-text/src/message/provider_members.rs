@@ -26,6 +26,12 @@ const HOST_MEMBERS: &str = "timestamp event_key speaker session stop_reason trus
 const CHAT_DENIED: &str =
     "id timestamp event_key speaker session stop_reason trust annotations parsed";
 
+/// Members that a host adds to messages of the AI SDK, and those of a `UIMessage`.
+const AI_SDK_DENIED: &str =
+    "id timestamp event_key speaker session stop_reason trust metadata createdAt parts";
+/// Members that a host adds to messages of `OpenClaw`, which have a `timestamp` of their own.
+const OPEN_CLAW_DENIED: &str = "id event_key speaker session stop_reason trust";
+
 /// Types with their members, separated by blanks.
 type MemberTable = &'static [(&'static str, &'static str)];
 
@@ -214,7 +220,21 @@ fn find_rule(dialect: Dialect, key: &str, object: &JsonObject<'_>) -> Option<Mem
             let nested = "functionCall function_call functionResponse function_response";
             MemberRule { allowed: Some(allowed), denied: "", nullable: "", nested }
         }
-        Dialect::Lcm => return None,
+        Dialect::AiSdk => MemberRule {
+            denied: if is_top { AI_SDK_DENIED } else { "state providerMetadata" },
+            nullable: "input",
+            nested: if is_top { "content" } else { "" },
+            ..KEEP_ALL
+        },
+        _ if is_top => {
+            let denied = match dialect {
+                Dialect::Openclaw => OPEN_CLAW_DENIED,
+                Dialect::Langchain | Dialect::OpenaiAgents => HOST_MEMBERS,
+                _ => return None,
+            };
+            MemberRule { denied, ..KEEP_ALL }
+        }
+        _ => return None,
     };
     Some(rule)
 }

@@ -8,7 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     base::json::{self, JsonKind},
-    message::part::{Part, Role},
+    message::{
+        frameworks::WRITTEN_ROLES,
+        part::{Part, Role},
+    },
 };
 
 /// First line of every answer of the engine's tools that has stored text. A tool output that begins
@@ -65,12 +68,14 @@ impl Trust {
 /// Returns whether a member `trust` makes the message untrusted; true if `raw` is no JSON object.
 fn is_marked_untrusted(raw: &str) -> bool {
     let Ok(members) = json::parse_object(raw) else { return true };
-    members.iter().filter(|member| json::text(raw, member.key) == TRUST_KEY).any(|member| {
-        match member.kind {
+    members.iter().any(|member| match &*json::text(raw, member.key) {
+        TRUST_KEY => match member.kind {
             JsonKind::Null => false,
             JsonKind::String => json::text(raw, member.value) != Trust::Trusted.as_str(),
             _ => true,
-        }
+        },
+        "role" => WRITTEN_ROLES.contains(&&*json::text(raw, member.value)),
+        _ => false,
     })
 }
 

@@ -11,8 +11,8 @@ use crate::base::error::{Error, Result};
 pub use crate::base::time::Timestamp;
 use crate::types::model::{CompletionRequest, Level, Purpose};
 
-/// The format of a message: a provider's, or the engine's own. The store holds the position of a
-/// variant, so their order never changes.
+/// The format of a message: a provider's, an agent framework's, or the engine's own. The store
+/// holds the position of a variant, so their order never changes.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Dialect {
@@ -26,6 +26,14 @@ pub enum Dialect {
     OpenaiResponses,
     /// Gemini contents.
     Gemini,
+    /// `ModelMessage` and `UIMessage` of Vercel's AI SDK.
+    AiSdk,
+    /// Messages of `OpenClaw` and the Pi agent.
+    Openclaw,
+    /// Messages of `LangChain`.
+    Langchain,
+    /// Items of `OpenAI` Agents for JavaScript.
+    OpenaiAgents,
 }
 
 impl Dialect {
@@ -38,7 +46,23 @@ impl Dialect {
             Self::OpenaiChat => "openai-chat",
             Self::OpenaiResponses => "openai-responses",
             Self::Gemini => "gemini",
+            Self::AiSdk => "ai-sdk",
+            Self::Openclaw => "openclaw",
+            Self::Langchain => "langchain",
+            Self::OpenaiAgents => "openai-agents",
         }
+    }
+
+    /// Returns whether the output of a model is several items, each of which is a message.
+    #[must_use]
+    pub const fn has_items(self) -> bool {
+        matches!(self, Self::OpenaiResponses | Self::OpenaiAgents)
+    }
+
+    /// Returns whether the format is that of an agent framework.
+    #[must_use]
+    pub const fn is_framework(self) -> bool {
+        matches!(self, Self::AiSdk | Self::Openclaw | Self::Langchain | Self::OpenaiAgents)
     }
 }
 
@@ -70,8 +94,9 @@ impl ReadDialect {
         match self {
             Self::Of(dialect) => Ok(dialect),
             Self::Auto => Err(Error::invalid_input(
-                "`dialect` must be one of lcm, anthropic, openai-chat, openai-responses, gemini \
-                 for messages that the engine writes, got `auto`",
+                "`dialect` must be one of lcm, anthropic, openai-chat, openai-responses, gemini, \
+                 ai-sdk, openclaw, langchain, openai-agents for messages that the engine writes, \
+                 got `auto`",
             )),
         }
     }

@@ -1,6 +1,7 @@
 """Message texts on their way into the engine: as JSON text, in batches, in pieces.
 
-In: messages as dicts or JSON texts. Out: JSON texts, batches of texts, and pieces of a long text.
+In: messages as dicts, JSON texts, or objects of an SDK. Out: JSON texts, batches of texts, and
+pieces of a long text.
 The numbers are the bounds of one engine call. Only the engine interprets messages.
 """
 
@@ -10,6 +11,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from typing import cast
 
 from .errors import LcmError
 from .results import Message
@@ -18,6 +20,12 @@ BATCH_MESSAGES_MAX = 100
 BATCH_BYTES_MAX = 512 * 1024
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
+# Members by which responses are known that hold messages and are none, and what to pass instead.
+_RESPONSES = {
+    "choices": "`completion.choices[0].message`",
+    "output": "the items of `response.output`",
+    "candidates": "`response.candidates[0].content`",
+}
 # `json.dumps` makes an encoder for each message.
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
@@ -43,15 +51,27 @@ def to_text(message: Message, path: str) -> str:
             raise LcmError("invalid-input", f"`{path}` must not hold a lone surrogate")
         return message
     if not isinstance(message, Mapping):
+        dump = getattr(message, "model_dump", None)
         given = type(message).__name__
-        if hasattr(message, "model_dump"):
-            given += "; pass `message.model_dump(exclude_none=True)`"
-        raise LcmError("invalid-input", f"`{path}` must be an object or JSON text, not {given}")
+        if not callable(dump):
+            raise LcmError("invalid-input", f"`{path}` must be an object or JSON text, not {given}")
+        # An absent member and one that is null say the same, and SDKs set all absent members to
+        # null. Members of the provider that the model does not know are kept.
+        message = dump(mode="json", by_alias=True, exclude_none=True, warnings=False)
+        for member, inner in _RESPONSES.items():
+            # An item of a response can have an `output`, too, and a type.
+            if member in message and not {"role", "type"} & message.keys():
+                raise LcmError(
+                    "invalid-input", f"`{path}` must be a message, not {given}; pass {inner}"
+                )
     return to_json(message, path)
 
 
 def to_texts(messages: Iterable[Message]) -> list[str]:
     """Returns the JSON texts of messages."""
+    if callable(getattr(messages, "model_dump", None)):
+        # Iterating over a model of pydantic gives its members.
+        return [to_text(cast(Message, messages), "messages")]
     if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable):
         given = type(messages).__name__
         raise LcmError("invalid-input", f"`messages` must be a list, not {given}")

@@ -494,7 +494,8 @@ fn answer_json(answer: &TurnAnswer<'_>, notes: &mut RenderNotes) -> String {
 /// Writes a block of media for a result; `None`: a result cannot hold the media.
 fn media_json(media: &str) -> Option<String> {
     let block = JsonObject::from_value(media, whole_value(media))?;
-    if let "image" | "document" | "search_result" = &*block.get_text("type") {
+    let has_source = block.get_value("source").is_some();
+    if has_source && matches!(&*block.get_text("type"), "image" | "document" | "search_result") {
         return provider_limits::has_valid_source(&block).then(|| String::from(media));
     }
     if block.get_text("type") == "tool_reference" {

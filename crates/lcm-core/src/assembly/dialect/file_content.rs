@@ -99,7 +99,8 @@ pub(super) fn read_media(media: &str) -> Option<FileContent<'_>> {
         let (mime, data) = (source.get_text("media_type"), Some(source.get_text("data")));
         return Some(FileContent { mime, data, ..FileContent::default() });
     }
-    let dialects = [Dialect::Anthropic, Dialect::OpenaiChat, Dialect::OpenaiResponses];
+    let dialects =
+        [Dialect::Anthropic, Dialect::OpenaiChat, Dialect::OpenaiResponses, Dialect::AiSdk];
     dialects.into_iter().find_map(|dialect| read_linked(dialect, media, whole))
 }
 
@@ -134,17 +135,35 @@ fn read_linked(dialect: Dialect, raw: &str, whole: ByteSpan) -> Option<FileConte
             let url = Some((read_url(raw, url)?, mime.starts_with("image/")));
             return Some(FileContent { mime, url, ..FileContent::default() });
         }
+        _ if dialect.is_framework() => return read_media_block(raw, &block),
         _ => return None,
     };
-    let url = read_url(raw, url)?;
-    let mut file = FileContent::default();
-    if url.starts_with("data:") {
-        file.data = Some(url);
-        file.split_data_url();
+    Some(link_file(FileContent::default(), read_url(raw, url)?, is_image))
+}
+
+/// Reads the file in a block of a framework or of the Model Context Protocol; `None`: no file.
+fn read_media_block<'a>(raw: &'a str, block: &JsonObject<'a>) -> Option<FileContent<'a>> {
+    let (name, mime, data) = message::find_media(block)?;
+    let text = |span: Option<ByteSpan>| span.map(|span| json::text(raw, span)).unwrap_or_default();
+    let file = FileContent { name: text(name), mime: text(mime), ..FileContent::default() };
+    let is_image = file.mime.starts_with("image") || block.get_text("type").contains("image");
+    Some(link_file(file, read_url(raw, data)?, is_image))
+}
+
+/// Sets the content of a file: Base64, a data URL, or a link.
+fn link_file<'a>(
+    mut file: FileContent<'a>,
+    content: Cow<'a, str>,
+    is_image: bool,
+) -> FileContent<'a> {
+    let is_bare = !content.starts_with("data:") && file.mime.is_empty();
+    if content.starts_with("http") || is_bare {
+        file.url = Some((content, is_image));
     } else {
-        file.url = Some((url, is_image));
+        file.data = Some(content);
+        file.split_data_url();
     }
-    Some(file)
+    file
 }
 
 /// Returns the URL in a string; `None`: the string is empty.
@@ -175,7 +194,7 @@ impl<'a> FileContent<'a> {
     }
 
     /// Returns the text of the file below its title; `None`: the text is absent or blank.
-    fn titled_text(&self) -> Option<String> {
+    pub(super) fn titled_text(&self) -> Option<String> {
         let text = self.text.as_deref().filter(|text| !text.trim().is_empty())?;
         Some(format!("{}\n{text}", self.display_title()))
     }

@@ -194,7 +194,7 @@ fn answer_json(answer: &TurnAnswer<'_>, notes: &mut RenderNotes) -> (String, Vec
     out.push_str(",\"response\":");
     let output = ByteSpan::from_range(0, answer.output.len());
     let OutputText { text, media, is_complete } =
-        tool_output::write_text(answer.output, false, |file| file.to_gemini());
+        tool_output::write_text(answer.output, false, &|file| file.to_gemini());
     let is_object = json::kind(answer.output, output) == JsonKind::Object;
     if is_object && is_complete && media.is_empty() && !answer.is_error {
         out.push_str(&json::compact_value(answer.output, output));

@@ -62,7 +62,7 @@ fn push_part(out: &mut String, dialect: Dialect, raw: &str, block: &MessageBlock
         Part::ToolCall { id, name, input } => {
             out.push_str("{\"type\":\"tool_call\"");
             member(out, "id", id);
-            member(out, "name", name);
+            push_name(out, raw, name);
             match input.map(|input| (json::kind(raw, input), json::text(raw, input))) {
                 // OpenAI writes the arguments as JSON in a string.
                 Some((JsonKind::String, text)) if json::parse_object(&text).is_ok() => {
@@ -75,7 +75,7 @@ fn push_part(out: &mut String, dialect: Dialect, raw: &str, block: &MessageBlock
         Part::ToolResult { call_id, name, output, is_error } => {
             out.push_str("{\"type\":\"tool_result\"");
             member(out, "call_id", call_id);
-            member(out, "name", name);
+            push_name(out, raw, name);
             member(out, "output", output);
             if is_error {
                 out.push_str(",\"is_error\":true");
@@ -91,4 +91,11 @@ fn push_part(out: &mut String, dialect: Dialect, raw: &str, block: &MessageBlock
         }
     }
     out.push('}');
+}
+
+/// Appends the name of a tool, which can be the end of a string.
+fn push_name(out: &mut String, raw: &str, name: Option<ByteSpan>) {
+    if let Some(name) = name {
+        file_content::push_field(out, "name", &json::text(raw, name));
+    }
 }

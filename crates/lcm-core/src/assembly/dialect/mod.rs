@@ -1,4 +1,4 @@
-//! Rendering of selected messages and summaries in the dialects of the providers.
+//! Rendering of selected messages and summaries in the dialects of providers and frameworks.
 //!
 //! In: the selected messages and summaries, in order. Out: the JSON array, the elements that each
 //! entry became, and notes on the changes. Three steps: every entry becomes turns of blocks
@@ -8,6 +8,7 @@
 mod anthropic;
 mod array_writer;
 mod file_content;
+mod frameworks;
 mod gemini;
 mod ids;
 mod lcm;
@@ -51,6 +52,7 @@ pub(super) fn render(dialect: Dialect, entries: &[RenderEntry], part: ArrayPart)
         Dialect::Gemini => gemini::write(&turns, part, &mut notes),
         // The dialect `lcm` needs no rendering: no caller passes it.
         Dialect::OpenaiChat | Dialect::Lcm => openai_chat::write(&turns, &mut notes),
+        _ => frameworks::write(dialect, &turns, &mut notes),
     };
     let array_writer::ArrayWriter { json, starts, elements, .. } = writer;
     RenderOutput { json, starts, elements, notes, ids, pairs, is_independent }

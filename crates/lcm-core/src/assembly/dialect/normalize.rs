@@ -32,7 +32,8 @@ pub(super) struct Turn<'a> {
     /// Whether pairing takes calls or results out of the turn, or the turn is a `reasoning` item.
     /// If nothing is left to write, no note on an empty message is added.
     pub(super) is_emptied: bool,
-    /// Whether the turn is an item of `openai-responses`. One response may have several items.
+    /// Whether the turn is an item of `openai-responses` or `openai-agents`. One response may have
+    /// several items.
     pub(super) is_item: bool,
 }
 
@@ -109,7 +110,7 @@ pub(super) fn normalize_entries(target: Dialect, entries: &[RenderEntry]) -> Vec
             is_emptied: false,
             is_item: matches!(
                 entry.origin,
-                EntryOrigin::Message { dialect: Dialect::OpenaiResponses, .. }
+                EntryOrigin::Message { dialect, .. } if dialect.has_items()
             ),
         };
         let (raw, parts) = (entry.raw_text(), entry.parts());
@@ -121,7 +122,7 @@ pub(super) fn normalize_entries(target: Dialect, entries: &[RenderEntry]) -> Vec
         let is_result = |part: &Part| matches!(part, Part::ToolResult { .. });
         let is_bare_tool = role == Role::Tool && !parts.iter().any(is_result);
         let item = match dialect {
-            Dialect::OpenaiResponses => message::item_kind(raw),
+            _ if dialect.has_items() => message::item_kind(raw),
             _ => "",
         };
         let scope = MessageScope { entry: at, target, dialect, role, raw, item, is_bare_tool };
@@ -166,7 +167,7 @@ struct MessageScope<'a> {
     dialect: Dialect,
     role: Role,
     raw: &'a str,
-    /// Type of an item of `openai-responses`; empty in other dialects.
+    /// Type of an item of `openai-responses` or `openai-agents`; empty in other dialects.
     item: &'a str,
     /// Whether the message has the role `tool` and no result part: its texts are results.
     is_bare_tool: bool,
@@ -178,7 +179,14 @@ impl<'a> MessageScope<'a> {
     }
 
     fn native_text(&self) -> Option<&'a str> {
-        self.is_target_dialect().then_some(self.raw)
+        let is_whole = || self.dialect != Dialect::AiSdk || !self.is_ui_message();
+        (self.is_target_dialect() && is_whole()).then_some(self.raw)
+    }
+
+    /// Returns whether a message of the AI SDK is a `UIMessage`, which no model takes.
+    fn is_ui_message(&self) -> bool {
+        let message = JsonObject::new(self.raw, json::parse_object(self.raw).unwrap_or_default());
+        message.get_value("parts").is_some()
     }
 
     fn convert_blocks(&self, parts: &[Part]) -> Vec<TurnBlock<'a>> {
@@ -298,6 +306,14 @@ impl<'a> MessageScope<'a> {
                 let snake = if is_result { "function_response" } else { "function_call" };
                 (message::get_object_either(&block, camel, snake).is_none(), "id")
             }
+            // An assistant's result in a message for a model is of a tool that the provider runs.
+            Dialect::AiSdk if is_result => {
+                (self.role == Role::Assistant && !self.is_ui_message(), "toolCallId")
+            }
+            Dialect::AiSdk => {
+                (block.get_bool("providerExecuted") && !self.is_ui_message(), "toolCallId")
+            }
+            Dialect::OpenaiAgents => (block.get_text("type") == "hosted_tool_call", "id"),
             _ => (false, ""),
         };
         is_server_tool.then(|| block.get_text(key))

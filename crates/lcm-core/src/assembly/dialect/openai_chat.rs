@@ -279,7 +279,7 @@ fn answer_json(answer: &TurnAnswer<'_>, notes: &mut RenderNotes) -> (String, Vec
         return (json, Vec::new());
     }
     let output =
-        tool_output::write_text(answer.output, answer.is_error, |file| file.to_openai_chat());
+        tool_output::write_text(answer.output, answer.is_error, &|file| file.to_openai_chat());
     if !output.is_complete {
         notes.add_note(answer.entry, RenderNote::BlockLeftOut);
     }

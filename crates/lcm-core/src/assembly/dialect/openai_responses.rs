@@ -379,7 +379,7 @@ impl ItemConverter<'_> {
         let pieces = tool_output::split_output(answer.output);
         if answer.is_error || !pieces.iter().any(|piece| matches!(piece, ToolOutputPiece::Media(_)))
         {
-            let output = tool_output::write_text(answer.output, answer.is_error, |_| None);
+            let output = tool_output::write_text(answer.output, answer.is_error, &|_| None);
             if !output.is_complete {
                 self.notes.add_note(answer.entry, RenderNote::BlockLeftOut);
             }

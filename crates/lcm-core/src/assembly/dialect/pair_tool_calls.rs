@@ -139,8 +139,8 @@ fn number_messages(turns: &[Turn<'_>]) -> Vec<usize> {
 /// Returns for each turn whether the next turn belongs to the same message of the model, so that
 /// the results of both follow the next turn.
 ///
-/// In `openai-responses`, consecutive items of one response belong together. In the other dialects,
-/// turns up to the last call do, if no result came between them. A message of `openai-chat` takes
+/// Where a message is an item, consecutive items of one response belong together. In the other
+/// dialects, turns up to the last call do, if no result came between them. A message of `openai-chat` takes
 /// in only turns that have nothing but calls.
 fn find_continued(dialect: Dialect, turns: &[Turn<'_>]) -> Vec<bool> {
     let is_call = |block: &TurnBlock<'_>| matches!(block.body, BlockBody::Call(_));
@@ -160,7 +160,12 @@ fn find_continued(dialect: Dialect, turns: &[Turn<'_>]) -> Vec<bool> {
                     _ => is_call(block),
                 };
                 match dialect {
-                    Dialect::OpenaiResponses if turn.is_item && next.is_item => true,
+                    _ if dialect.has_items() && turn.is_item && next.is_item => {
+                        // An item that holds its result had the result before the next item.
+                        !turn.answers.iter().any(|one| one.entry == turn.entry && one.is_real())
+                    }
+                    // A framework has several messages of a model in one turn.
+                    _ if dialect.is_framework() => false,
                     _ if !(leads_to_call && turn.answers.iter().all(came_later)) => false,
                     Dialect::OpenaiChat => has_call && next.blocks.iter().all(is_bare),
                     _ => true,
@@ -184,7 +189,7 @@ fn move_answers_behind(dialect: Dialect, turns: &mut [Turn<'_>]) {
         } else if !moved.is_empty() {
             moved.append(&mut turn.answers);
             turn.answers = core::mem::take(&mut moved);
-            if dialect == Dialect::OpenaiResponses {
+            if dialect.has_items() {
                 // The provider accepts any order: keep the order in which the results came.
                 sort::sort_by(&mut turn.answers, &mut |a, b| a.entry.cmp(&b.entry));
             }

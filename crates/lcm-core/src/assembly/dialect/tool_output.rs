@@ -10,7 +10,7 @@ use alloc::{borrow::Cow, string::String, vec::Vec};
 use super::file_content::{self, FileContent};
 use lcm_text::{
     base::json::{self, ByteSpan, JsonKind, JsonValue},
-    message::JsonObject,
+    message::{self, JsonObject},
 };
 
 /// A piece of tool output.
@@ -34,22 +34,32 @@ const MEDIA_TYPES: [&str; 7] = [
     "input_file",
 ];
 
+/// Types of blocks that hold media if they have the data of a file or its address.
+const FILE_TYPES: [&str; 7] =
+    ["image", "media", "file", "image-data", "file-data", "image-url", "file-url"];
+
 /// Splits an output, which is JSON or empty, into pieces.
 pub(super) fn split_output(output: &str) -> Vec<ToolOutputPiece<'_>> {
     let whole = ByteSpan::from_range(0, output.len());
     match json::kind(output, whole) {
         JsonKind::Null => Vec::new(),
         JsonKind::String => Vec::from([ToolOutputPiece::Text(json::text(output, whole))]),
-        JsonKind::Object if is_screenshot(output) => Vec::from([ToolOutputPiece::Media(output)]),
+        JsonKind::Object if is_media(output) => Vec::from([ToolOutputPiece::Media(output)]),
         JsonKind::Array => split_blocks(output, whole).unwrap_or_else(|| json_piece(output, whole)),
         _ => json_piece(output, whole),
     }
 }
 
-/// Returns whether an output is a computer screenshot of `openai-responses`.
-fn is_screenshot(output: &str) -> bool {
+/// Returns whether an output is a computer screenshot of `openai-responses`, or a file.
+fn is_media(output: &str) -> bool {
     let members = json::parse_object(output).unwrap_or_default();
-    JsonObject::new(output, members).get_text("type") == "computer_screenshot"
+    let output = JsonObject::new(output, members);
+    output.get_text("type") == "computer_screenshot" || is_file(&output)
+}
+
+/// Returns whether a block is a file of a framework or of the Model Context Protocol.
+fn is_file(block: &JsonObject<'_>) -> bool {
+    FILE_TYPES.contains(&&*block.get_text("type")) && message::find_media(block).is_some()
 }
 
 fn json_piece(output: &str, whole: ByteSpan) -> Vec<ToolOutputPiece<'_>> {
@@ -96,7 +106,7 @@ fn split_blocks(output: &str, whole: ByteSpan) -> Option<Vec<ToolOutputPiece<'_>
                     .get_string("text")
                     .map(|text| ToolOutputPiece::Text(json::text(output, text)));
             }
-            let is_media = MEDIA_TYPES.contains(&&*kind);
+            let is_media = MEDIA_TYPES.contains(&&*kind) || is_file(&block);
             is_media.then(|| ToolOutputPiece::Media(json::slice_span(output, value.span)))
         })
         .collect()
@@ -124,7 +134,7 @@ pub(super) struct OutputText {
 pub(super) fn write_text(
     output: &str,
     is_error: bool,
-    to_part: fn(&FileContent<'_>) -> Option<String>,
+    to_part: &dyn Fn(&FileContent<'_>) -> Option<String>,
 ) -> OutputText {
     let (mut texts, mut out) = (Vec::new(), OutputText::default());
     out.is_complete = true;
@@ -158,7 +168,7 @@ pub(super) fn write_text(
 /// Joins the pieces of an output by line breaks, with a text in place of media. Also returns
 /// whether the output has no media.
 pub(super) fn join_text(output: &str) -> (String, bool) {
-    let out = write_text(output, false, |_| None);
+    let out = write_text(output, false, &|_| None);
     (out.text, out.is_complete)
 }
 

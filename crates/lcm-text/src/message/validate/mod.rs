@@ -18,6 +18,7 @@
 
 mod anthropic;
 mod findings;
+mod frameworks;
 mod gemini;
 mod openai_chat;
 mod openai_responses;
@@ -41,7 +42,7 @@ pub use self::findings::Findings;
 ///
 /// # Errors
 ///
-/// `invalid-input`: no JSON array; `unsupported`: `lcm`, which is no provider's dialect.
+/// `invalid-input`: no JSON array; `unsupported`: `lcm`, which no provider or framework has.
 pub fn validate(dialect: Dialect, messages_json: &str) -> Result<String> {
     if dialect == Dialect::Lcm {
         return Err(Error::not_supported("`dialect` must be a provider's dialect, got `lcm`"));
@@ -91,6 +92,7 @@ pub fn check_after(
         Dialect::OpenaiResponses => openai_responses::check(raw, messages, &mut findings),
         Dialect::Gemini => gemini::check(raw, messages, before, &mut findings),
         Dialect::Lcm => {}
+        _ => frameworks::check(dialect, raw, messages, &mut findings),
     }
     findings
 }

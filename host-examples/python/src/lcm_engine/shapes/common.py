@@ -5,8 +5,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NotRequired, TypeAlias, TypedDict
 
-Dialect = Literal["lcm", "anthropic", "openai-chat", "openai-responses", "gemini"]
-"""The message format of a provider, or the format `lcm` of this project."""
+Dialect = Literal[
+    "lcm",
+    "anthropic",
+    "openai-chat",
+    "openai-responses",
+    "gemini",
+    "ai-sdk",
+    "openclaw",
+    "langchain",
+    "openai-agents",
+]
+"""The message format of a provider or of an agent framework, or the format `lcm` of this
+project.
+"""
 
 ErrorCode = Literal[
     "invalid-input",
@@ -59,7 +71,18 @@ CompletionErrorCode = Literal[
 ]
 """The reason for which a model gave no completion."""
 
-ReadDialect = Literal["lcm", "anthropic", "openai-chat", "openai-responses", "gemini", "auto"]
+ReadDialect = Literal[
+    "lcm",
+    "anthropic",
+    "openai-chat",
+    "openai-responses",
+    "gemini",
+    "ai-sdk",
+    "openclaw",
+    "langchain",
+    "openai-agents",
+    "auto",
+]
 """The dialect in which messages are read; `auto`: for each message the dialect that
 reads most of it.
 """
