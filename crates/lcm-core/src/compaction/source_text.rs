@@ -478,17 +478,7 @@ impl PreviousContext<'_> {
 
 /// Returns the longest end of a text with at most `tokens_max` tokens.
 fn take_last_tokens(text: &str, tokens_max: u32) -> &str {
-    let quarters_max = u64::from(tokens_max) * 4;
-    let mut quarters = 0u64;
-    let mut start = text.len();
-    for (at, c) in text.char_indices().rev() {
-        quarters += tokens::estimate_quarter_tokens(c.encode_utf8(&mut [0; 4]));
-        if quarters > quarters_max {
-            break;
-        }
-        start = at;
-    }
-    text.get(start..).unwrap_or("")
+    tokens::take_end(text, u64::from(tokens_max) * 4)
 }
 
 /// Returns `end`, the end of the framed `text`. If the cut divided a line, frames the rest of that

@@ -7,7 +7,7 @@
 use crate::{
     base::{
         json::{self, ByteSpan, JsonKind, JsonScanner, JsonTokenKind},
-        tokens,
+        tokens::{self, TokenMeter},
     },
     message::part::Part,
 };
@@ -56,9 +56,9 @@ pub(super) fn quarter_tokens(raw: &str, part: &Part) -> u64 {
 
 /// Returns the quarter tokens of the decoded strings in a value.
 fn text_quarters(value: &str) -> u64 {
-    let mut sum = 0_u64;
-    json::each_text(value, &mut |piece| sum += tokens::estimate_quarter_tokens(piece));
-    sum
+    let mut meter = TokenMeter::default();
+    json::each_text(value, &mut |piece| meter.push_text(piece));
+    meter.quarter_tokens()
 }
 
 /// Returns the quarter tokens of a file's data: the flat price if the data has at least
@@ -72,9 +72,10 @@ fn data_quarters(value: &str) -> u64 {
 /// Returns the quarter tokens of a call's arguments, as JSON without whitespace outside strings.
 fn input_quarters(raw: &str, input: ByteSpan) -> u64 {
     let value = json::slice_span(raw, input);
-    let mut spacing = tokens::estimate_quarter_tokens(value);
-    json::each_compact_piece(value, &mut |piece| spacing -= tokens::estimate_quarter_tokens(piece));
-    value_quarters(value) - spacing
+    let mut compact = TokenMeter::default();
+    json::each_compact_piece(value, &mut |piece| compact.push_text(piece));
+    let as_written = tokens::estimate_quarter_tokens(value);
+    (value_quarters(value) + compact.quarter_tokens()).saturating_sub(as_written)
 }
 
 /// Returns the quarter tokens of JSON as written: one value, or several values separated by commas.
@@ -94,7 +95,8 @@ fn value_quarters(value: &str) -> u64 {
             JsonTokenKind::Key => key = literal,
             JsonTokenKind::String if is_opaque(key, literal) => {
                 // 2 quarter tokens for the quotes.
-                sum = sum + 2 + OPAQUE_QUARTERS - tokens::estimate_quarter_tokens(literal);
+                let known = tokens::estimate_quarter_tokens(literal);
+                sum = (sum + 2 + OPAQUE_QUARTERS).saturating_sub(known);
             }
             _ => {}
         }

@@ -19,7 +19,8 @@ use crate::{
     base::{
         int,
         json::{self, ByteSpan},
-        sort, tokens,
+        sort,
+        tokens::TokenMeter,
     },
     message::{
         large_payload::{
@@ -358,13 +359,13 @@ impl PayloadFinder<'_> {
 
     /// Returns the quarter tokens of the decoded text between two offsets inside a string.
     fn quarter_tokens(&self, from: usize, to: usize) -> u64 {
-        let mut sum = 0;
+        let mut meter = TokenMeter::default();
         let written = self.raw.get(from..to).unwrap_or_default();
         measure::walk(written, true, &mut |piece, _| {
-            sum += tokens::estimate_quarter_tokens(piece);
+            meter.push_text(piece);
             true
         });
-        sum
+        meter.quarter_tokens()
     }
 }
 

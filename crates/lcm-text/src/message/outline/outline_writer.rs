@@ -8,7 +8,10 @@ use alloc::{string::String, vec::Vec};
 use core::fmt::Write as _;
 
 use super::payload_text::PayloadText;
-use crate::base::{int, tokens};
+use crate::base::{
+    int,
+    tokens::{self, TokenMeter},
+};
 
 /// Quarter tokens that a list reserves for ` and N more`.
 const MORE_RESERVE: u64 = 18;
@@ -17,17 +20,21 @@ const ITEM_MAX: u64 = 120;
 /// Fewest quarter tokens to which a long list shortens its items.
 const ITEM_MIN: u64 = 44;
 
+/// Most quarter tokens of `...` behind a text.
+const ELLIPSIS_MAX: u64 = 10;
+
 /// Appends at most `max` quarter tokens of a text. Each run of whitespace and control characters
 /// becomes one space; such a run at the start or the end is removed.
 ///
-/// A text that does not fit ends with `...`. With `max` below 3, nothing is appended. Returns the
+/// A text that does not fit ends with `...`. With `max` below [`ELLIPSIS_MAX`], nothing is appended. Returns the
 /// number of quarter tokens appended.
 pub(super) fn push_flat(out: &mut String, text: &str, max: u64) -> u64 {
-    if max < 3 {
+    if max < ELLIPSIS_MAX {
         return 0;
     }
     // Quarter tokens and length of the longest beginning that leaves room for `...`.
-    let (mut used, mut cut_tokens, mut cut_length) = (0, 0, out.len());
+    let mut meter = TokenMeter::default();
+    let (mut cut_tokens, mut cut_length) = (0, out.len());
     let mut blank = true;
     for c in text.chars() {
         if c.is_whitespace() || c.is_control() {
@@ -39,22 +46,22 @@ pub(super) fn push_flat(out: &mut String, text: &str, max: u64) -> u64 {
             blank = false;
         }
         let c = if blank { ' ' } else { c };
-        used += u64::from(tokens::char_quarter_tokens(c));
+        meter.push_char(c);
+        let used = meter.quarter_tokens();
         if used > max {
             out.truncate(cut_length);
             out.push_str("...");
-            return cut_tokens + 3;
+            return cut_tokens + ELLIPSIS_MAX;
         }
         out.push(c);
-        if used + 3 <= max {
+        if used + ELLIPSIS_MAX <= max {
             (cut_tokens, cut_length) = (used, out.len());
         }
     }
-    if blank && used > 0 {
+    if blank && out.ends_with(' ') {
         out.pop();
-        used -= 1;
     }
-    used
+    meter.quarter_tokens()
 }
 
 /// Appends a number in decimal digits.

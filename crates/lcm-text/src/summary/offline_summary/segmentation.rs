@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::term_scanner::char_at;
-use crate::base::{int, tokens};
+use crate::base::tokens::{self, TokenMeter};
 
 /// Most quarter tokens of a line that is not split, and of a piece that was joined from pieces.
 const WHOLE_MAX: u32 = 80;
@@ -125,7 +125,7 @@ impl BoundaryLevel {
 
     /// Returns whether a piece may end between `done`, the piece so far, and `rest`; `length` is
     /// the number of quarter tokens of `done`.
-    fn is_boundary(self, done: &str, rest: &str, length: u32) -> bool {
+    fn is_boundary(self, done: &str, rest: &str, length: u64) -> bool {
         let last = done.chars().next_back().unwrap_or(' ');
         let spaced = rest.starts_with(char::is_whitespace);
         match self {
@@ -147,11 +147,11 @@ impl BoundaryLevel {
             Self::Space => {
                 // An opaque string becomes its own piece, so that it can be left out.
                 spaced
-                    && (length >= SHORT_MAX
+                    && (length >= u64::from(SHORT_MAX)
                         || starts_opaque_word(rest)
                         || done.rsplit(' ').next().is_some_and(|word| word.len() > OPAQUE_MIN))
             }
-            Self::Any => !last.is_ascii() && length >= WHOLE_MAX,
+            Self::Any => !last.is_ascii() && length >= u64::from(WHOLE_MAX),
         }
     }
 }
@@ -183,29 +183,27 @@ fn split_at_level(
     }
     let bytes = text.as_bytes();
     let (mut from, mut at) = (0, 0);
-    let mut length = 0_u32;
+    let mut length = TokenMeter::default();
     loop {
         let passed = mark.count_skippable(bytes.get(at..).unwrap_or_default());
         let Some(c) = char_at(text, at + passed) else { return };
         let to = at + passed + c.len_utf8();
+        length.push_text(text.get(at..to).unwrap_or_default());
         at = to;
-        length = length
-            .saturating_add(int::to_u32(passed))
-            .saturating_add(tokens::char_quarter_tokens(c));
         let (last, next) = (bytes.get(to - 1), bytes.get(to));
         let inside = |(last, next): (&u8, &u8)| !mark.can_end(*last, *next);
         if last.zip(next).is_some_and(inside) {
             continue;
         }
         let (done, rest) = (text.get(from..to).unwrap_or(""), text.get(to..).unwrap_or(""));
-        if next.is_none() || mark.is_boundary(done, rest, length) {
+        if next.is_none() || mark.is_boundary(done, rest, length.quarter_tokens()) {
             let part = range.start + from..range.start + to;
             match mark.next_finer() {
                 Some(next) => split_at_level(line, part, next, atoms),
                 None => atoms.push(part),
             }
             from = to;
-            length = 0;
+            length = TokenMeter::default();
         }
     }
 }

@@ -136,18 +136,7 @@ impl<'a> TextEnds<'a> {
 
 /// Returns the longest end of `text` of at most `tokens_max` tokens.
 fn take_tail(text: &str, tokens_max: u32) -> &str {
-    let mut room = u64::from(tokens_max).saturating_mul(4);
-    let mut from = text.len();
-    let mut buffer = [0_u8; 4];
-    for (at, c) in text.char_indices().rev() {
-        let cost = tokens::estimate_quarter_tokens(c.encode_utf8(&mut buffer));
-        if cost > room {
-            break;
-        }
-        room -= cost;
-        from = at;
-    }
-    text.get(from..).unwrap_or("")
+    tokens::take_end(text, u64::from(tokens_max).saturating_mul(4))
 }
 
 #[cfg(test)]
