@@ -10,7 +10,8 @@
 //! - reasoning and call arguments, because providers require them unchanged;
 //! - texts outside file blocks in a message with calls, results or reasoning, because providers
 //!   require them unchanged;
-//! - images and other data with a flat price;
+//! - images, documents and other data; they count with a flat price here, so that the size of a
+//!   document does not push out the texts beside it;
 //! - answers of this engine's own tools.
 
 use alloc::{borrow::Cow, string::String, vec::Vec};
@@ -93,7 +94,9 @@ pub(super) fn find_payloads(
         matches!(part, Part::ToolCall { .. } | Part::ToolResult { .. } | Part::Reasoning { .. })
     };
     if !message.parts.iter().any(is_replayed) {
-        finder.take_raw_payloads(u64::from(message.tokens) * 4);
+        let quarters = |part| token_cost::flat_quarter_tokens(raw, part);
+        let total = message.parts.iter().map(quarters).sum();
+        finder.take_raw_payloads(total);
     }
     let mut found = finder.found;
     if found.len() > PAYLOADS_MAX {
@@ -213,7 +216,7 @@ impl PayloadFinder<'_> {
         let call_id = call_id.map(|span| self.text(span).into_owned()).unwrap_or_default();
         let part =
             Part::ToolResult { call_id: None, name: None, output: Some(output), is_error: false };
-        let total = token_cost::quarter_tokens(self.raw, &part);
+        let total = token_cost::flat_quarter_tokens(self.raw, &part);
         if total < self.quarters_min || self.is_engine_output(output, tool.as_deref()) {
             return;
         }

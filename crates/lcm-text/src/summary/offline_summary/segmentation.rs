@@ -6,7 +6,10 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::term_scanner::char_at;
-use crate::base::tokens::{self, TokenMeter};
+use crate::base::{
+    int,
+    tokens::{self, TokenMeter},
+};
 
 /// Most quarter tokens of a line that is not split, and of a piece that was joined from pieces.
 const WHOLE_MAX: u32 = 80;
@@ -31,7 +34,18 @@ pub(super) struct LineSegment {
 
 /// Returns the cost of a text in quarter tokens.
 pub(super) fn quarter_tokens_u32(text: &str) -> u32 {
-    u32::try_from(tokens::estimate_quarter_tokens(text)).unwrap_or(u32::MAX)
+    int::saturate_tokens(tokens::estimate_quarter_tokens(text))
+}
+
+/// Returns the cost of a text and of a space or line end behind it, in quarter tokens. The sum of
+/// these costs is at least the cost of the joined text.
+pub(super) fn line_quarters(text: &str) -> u32 {
+    int::saturate_tokens(tokens::estimate_line_quarters(text))
+}
+
+/// Returns the cost of a line behind a text, in quarter tokens; the line end before it included.
+pub(super) fn next_line_quarters(line: &str) -> u32 {
+    quarter_tokens_u32(line).saturating_add(tokens::LINE_END_QUARTERS)
 }
 
 /// Splits a line into pieces, in order. A short line is one piece. Of a longer line, opaque pieces
@@ -125,7 +139,7 @@ impl BoundaryLevel {
 
     /// Returns whether a piece may end between `done`, the piece so far, and `rest`; `length` is
     /// the number of quarter tokens of `done`.
-    fn is_boundary(self, done: &str, rest: &str, length: u64) -> bool {
+    fn is_boundary(self, done: &str, rest: &str, length: u32) -> bool {
         let last = done.chars().next_back().unwrap_or(' ');
         let spaced = rest.starts_with(char::is_whitespace);
         match self {
@@ -147,11 +161,11 @@ impl BoundaryLevel {
             Self::Space => {
                 // An opaque string becomes its own piece, so that it can be left out.
                 spaced
-                    && (length >= u64::from(SHORT_MAX)
+                    && (length >= SHORT_MAX
                         || starts_opaque_word(rest)
                         || done.rsplit(' ').next().is_some_and(|word| word.len() > OPAQUE_MIN))
             }
-            Self::Any => !last.is_ascii() && length >= u64::from(WHOLE_MAX),
+            Self::Any => !last.is_ascii() && length >= WHOLE_MAX,
         }
     }
 }
@@ -196,7 +210,9 @@ fn split_at_level(
             continue;
         }
         let (done, rest) = (text.get(from..to).unwrap_or(""), text.get(to..).unwrap_or(""));
-        if next.is_none() || mark.is_boundary(done, rest, length.quarter_tokens()) {
+        if next.is_none()
+            || mark.is_boundary(done, rest, int::saturate_tokens(length.quarter_tokens()))
+        {
             let part = range.start + from..range.start + to;
             match mark.next_finer() {
                 Some(next) => split_at_level(line, part, next, atoms),
