@@ -292,7 +292,7 @@ pub fn truncate_to_tokens(text: &str, tokens_max: u32) -> &str {
 const END_MARGIN: u64 = 6;
 
 /// Returns an end of a text, in whole characters, that costs at most `quarters_max` quarter tokens;
-/// it is at most three tokens shorter than the longest.
+/// it is at most four tokens shorter than the longest.
 #[must_use]
 pub fn take_end(text: &str, quarters_max: u64) -> &str {
     let total = estimate_quarter_tokens(text);
@@ -460,7 +460,7 @@ mod tests {
             let lost = longest
                 .map_or(0, estimate_quarter_tokens)
                 .saturating_sub(estimate_quarter_tokens(end));
-            assert!(lost <= 12, "{text:?} {max}: {lost}");
+            assert!(lost <= 16, "{text:?} {max}: {lost}");
         };
         each_text(4, &mut |text| (0..=12).for_each(|max| check(text, max)));
         for text in long_texts() {
