@@ -48,8 +48,10 @@ const STATE_SPACE: u8 = 10;
 const STATE_START: u8 = 11;
 /// State behind a character beyond ASCII.
 const STATE_WIDE: u8 = 14;
-/// Number of states; a power of two, so that an index needs no check. The last state is not used.
-const STATES: usize = 16;
+/// Classes of a state in [`STEPS`].
+const CLASSES: usize = 8;
+/// Number of states; with it an index is below 256 and needs no check. Half of them are not used.
+const STATES: usize = 32;
 
 /// Number of blocks of 128 code points, and the cost of their characters in parts of a token; in
 /// order, up to U+3000. Means of `o200k_base` on texts of these scripts, as [`COSTS`].
@@ -144,20 +146,21 @@ const fn next_state(state: u8, class: u8) -> (u8, u8) {
     (row, next)
 }
 
-/// For each state, and in it for each class, the cost of the character and the next state.
-static STEPS: [(u8, u8); STATES * 8] = build_steps();
+/// For each state, and in it for each class, the cost of the character, and the index of the next
+/// state's first class.
+static STEPS: [(u8, u8); STATES * CLASSES] = build_steps();
 /// Classes of the ASCII characters.
-static CLASSES: [u8; 128] = build_classes();
+static ASCII_CLASSES: [u8; 128] = build_classes();
 /// Costs of the characters of each block below U+3000.
 static BLOCK_COSTS: [u8; BLOCKS] = build_block_costs();
 
 #[expect(clippy::as_conversions, clippy::indexing_slicing, reason = "evaluated by rustc")]
-const fn build_steps() -> [(u8, u8); STATES * 8] {
-    let mut table = [(0, 0); STATES * 8];
+const fn build_steps() -> [(u8, u8); STATES * CLASSES] {
+    let mut table = [(0, 0); STATES * CLASSES];
     let mut at = 0;
-    while at < (STATE_WIDE as usize + 1) * 8 {
-        let (row, next) = next_state((at / 8) as u8, (at % 8) as u8);
-        table[at] = (COSTS[row as usize][at % 8], next);
+    while at < (STATE_WIDE as usize + 1) * CLASSES {
+        let (row, next) = next_state((at / CLASSES) as u8, (at % CLASSES) as u8);
+        table[at] = (COSTS[row as usize][at % CLASSES], next * CLASSES as u8);
         at += 1;
     }
     table
@@ -193,36 +196,41 @@ const fn build_block_costs() -> [u8; BLOCKS] {
 #[derive(Clone)]
 pub struct TokenMeter {
     parts: u64,
-    state: u8,
+    /// Index in [`STEPS`] of the state's first class.
+    at: u8,
 }
 
 impl Default for TokenMeter {
     fn default() -> Self {
-        Self { parts: 0, state: STATE_START }
+        Self::from_state(STATE_START)
     }
 }
 
 impl TokenMeter {
+    const fn from_state(state: u8) -> Self {
+        Self { parts: 0, at: state * 8 }
+    }
+
     /// Reads a text. The cost does not depend on how a longer text is divided.
     pub fn push_text(&mut self, text: &str) {
-        for c in text.chars() {
-            self.push_char(c);
+        let Self { mut parts, mut at } = *self;
+        for (offset, byte) in text.bytes().enumerate() {
+            if let Some(class) = ASCII_CLASSES.get(usize::from(byte)) {
+                let step = STEPS.get(usize::from(at | class)).copied().unwrap_or_default();
+                parts += u64::from(step.0);
+                at = step.1;
+            } else if byte >= 0xC0 {
+                let c = text.get(offset..).and_then(|rest| rest.chars().next());
+                parts += u64::from(c.map_or(0, wide_cost));
+                at = STATE_WIDE * 8;
+            }
         }
+        *self = Self { parts, at };
     }
 
     /// Reads a character.
-    #[inline]
     pub fn push_char(&mut self, c: char) {
-        let code = int::to_usize(u64::from(u32::from(c)));
-        let (cost, next) = match CLASSES.get(code) {
-            Some(class) => {
-                let step = usize::from(self.state % 16) * 8 + usize::from(class % 8);
-                STEPS.get(step).copied().unwrap_or_default()
-            }
-            None => (wide_cost(c), STATE_WIDE),
-        };
-        self.parts += u64::from(cost);
-        self.state = next;
+        self.push_text(c.encode_utf8(&mut [0; 4]));
     }
 
     /// Returns the quarter tokens of what was read, rounded up; 0 only if nothing was read.
@@ -249,7 +257,7 @@ pub fn estimate_quarter_tokens(text: &str) -> u64 {
 /// the joined text, with or without a space or line end behind it.
 #[must_use]
 pub fn estimate_line_quarters(text: &str) -> u64 {
-    let mut meter = TokenMeter { parts: 0, state: STATE_SPACE };
+    let mut meter = TokenMeter::from_state(STATE_SPACE);
     meter.push_text(text);
     meter.push_char('\n');
     meter.quarter_tokens()

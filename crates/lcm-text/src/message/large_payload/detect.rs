@@ -83,7 +83,8 @@ pub(super) fn find_payloads(
         candidates: Vec::new(),
         replaced_quarters: 0,
     };
-    if message.role == Role::System {
+    // Most messages are too small, so their texts are not measured again.
+    if message.role == Role::System || message.tokens < tokens_min {
         return finder.found;
     }
     for part in &message.parts {
