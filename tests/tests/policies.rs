@@ -34,7 +34,7 @@ const FACTS: usize = 1_000;
 /// A prompt asks for every fact at a multiple of this number.
 const ASKED_EVERY: usize = 13;
 /// Target of the compaction, in tokens.
-const COMPACTED_FOR: u32 = 32_000;
+const COMPACTED_FOR: u32 = 48_000;
 /// Divisors of the tokens of the whole context that give the budgets.
 const PARTS: [u32; 2] = [2, 4];
 /// A configuration with a short tail, so that the policies decide about most items.
