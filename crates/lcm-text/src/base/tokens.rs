@@ -463,8 +463,8 @@ mod tests {
         let check = |text: &str, max: u64| {
             let end = take_end(text, max);
             assert!(text.ends_with(end) && estimate_quarter_tokens(end) <= max, "{text:?} {max}");
-            let longest = text.char_indices().map(|(at, _)| &text[at..]);
-            let longest = longest.filter(|end| estimate_quarter_tokens(end) <= max).next();
+            let mut ends = text.char_indices().map(|(at, _)| &text[at..]);
+            let longest = ends.find(|end| estimate_quarter_tokens(end) <= max);
             let lost = longest
                 .map_or(0, estimate_quarter_tokens)
                 .saturating_sub(estimate_quarter_tokens(end));
