@@ -74,9 +74,9 @@ fn generate(generator: &Json) -> Result<Vec<String>, Misuse> {
         .collect()
 }
 
-/// Returns `start`, cut or padded with `letter` to exactly 4 x `tokens` characters; from 5 tokens on
-/// to 4 fewer, because the number in `start` and its spaces cost up to one token more than letters.
-/// So a message of the shorthand is estimated at `tokens`.
+/// Returns `start`, cut or padded with `letter` to exactly 4 x `tokens` characters; from 5 tokens
+/// on to 4 fewer, because the number in `start` and its spaces cost up to one token more than
+/// letters. So a message of the shorthand is estimated at `tokens`.
 #[must_use]
 pub fn padded(start: &str, letter: char, tokens: u64) -> String {
     let length = 4 * (tokens - u64::from(tokens >= 5)) as usize;

@@ -47,7 +47,7 @@ fn a_file_block_is_large_from_the_threshold_on() {
         let body = "x".repeat(letters);
         user(&format!("see <file name=\"a.csv\" mime=\"text/csv\">{body}</file> please"))
     };
-    // 4 letters cost one token, the first seven together 10 sixteenths less; the estimate rounds up.
+    // 4 letters cost one token, the first seven 10 sixteenths less; the estimate rounds up.
     assert!(made(Dialect::Lcm, &block(7_998), 2_000).is_none());
     for letters in [7_999, 8_000] {
         let raw = block(letters);

@@ -43,8 +43,8 @@ impl MeteredText {
         self.meter.push_text(text);
     }
 
-    /// Appends at most `max` quarter tokens of a text. Each run of whitespace and control characters
-    /// becomes one space; such a run at the start or the end is removed.
+    /// Appends at most `max` quarter tokens of a text. Each run of whitespace and control
+    /// characters becomes one space; such a run at the start or the end is removed.
     ///
     /// A text that does not fit ends with `...`. With `max` below [`ELLIPSIS_MAX`], nothing is
     /// appended.

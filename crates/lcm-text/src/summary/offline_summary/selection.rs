@@ -11,7 +11,7 @@ use super::{
     segmentation::line_quarters,
     transcript_parser::{Speaker, TranscriptBlock},
 };
-use crate::base::{int, sort};
+use crate::base::{int, sort, tokens::TokenMeter};
 
 /// Separates pieces of one line between which text was left out.
 pub(super) const GAP: &str = " ... ";
@@ -346,7 +346,14 @@ pub(super) fn separator_between<'a>(
 
 /// Returns the cost of a block's header without the date.
 fn header_cost(block: &TranscriptBlock<'_>) -> u32 {
-    line_quarters("[00:00]") + if block.role.is_empty() { 0 } else { line_quarters(block.role) }
+    let mut meter = TokenMeter::default();
+    meter.push_text("[00:00");
+    if !block.role.is_empty() {
+        meter.push_text(" ");
+        meter.push_text(block.role);
+    }
+    meter.push_text("] ");
+    int::saturate_tokens(meter.quarter_tokens())
 }
 
 /// Encodes an index so that the earlier excerpt has the greater key; [`decode_tie_break`] returns
