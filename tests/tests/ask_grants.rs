@@ -319,12 +319,12 @@ fn a_failed_commit_takes_nothing_and_a_repeated_question_is_charged_once_it_is_a
     }
     // The commit succeeded and the answer was lost: the repeated question is charged again.
     let mut host = world(StoreMode::Plain);
-    let grant = made(&mut host, r#"{"ttl_ms":600000}"#);
+    let grant = made(&mut host, r#"{"ttl_ms":600000,"tokens_max":9000}"#);
     let tokens = plan(&mut host, "", &grant).unwrap().number("source_tokens");
     let repeated = question("a", "", &grant, NOW + 150_000);
     let again = host.told("recall.ask_plan", &repeated).unwrap();
-    assert_eq!(note(&again), (tokens, 4_000 - 2 * tokens, false));
-    assert_eq!(left(&mut host, &grant), 4_000 - 2 * tokens);
+    assert_eq!(note(&again), (tokens, 9_000 - 2 * tokens, false));
+    assert_eq!(left(&mut host, &grant), 9_000 - 2 * tokens);
 }
 
 #[test]

@@ -250,7 +250,7 @@ fn payloads_survive_compaction_and_sealing() {
     let mut texts = Vec::new();
     for turn in 0..40 {
         append(&mut host, &format!("{{\"role\":\"user\",\"content\":\"turn {turn}\"}}"));
-        let bytes = if turn % 10 == 0 { 400_000 } else { 6_000 };
+        let bytes = if turn % 10 == 0 { 400_000 } else { 20_000 };
         let text = text(&mut random, bytes);
         append(&mut host, &result(&text));
         texts.push(text);

@@ -39,7 +39,7 @@ const COMPACTED_FOR: u32 = 32_000;
 const PARTS: [u32; 2] = [2, 4];
 /// A configuration with a short tail, so that the policies decide about most items.
 const CONFIG: &str = r#"{"fresh_tail_messages_max":16,"leaf_chunk_tokens_max":4000,
-    "leaf_tokens_target":800,"condensed_tokens_target":800}"#;
+    "leaf_tokens_target":800,"condensed_tokens_target":800,"summary_prefix_tokens_target":20000}"#;
 const POLICIES: [(&str, EvictionPolicy); 3] = [
     ("layered", EvictionPolicy::Layered),
     ("chronological", EvictionPolicy::Chronological),

@@ -204,12 +204,12 @@ fn lead_life(dialect: Dialect, way: Way, seed: u64) {
     let budget = 6_000;
     let (mut said, mut version) = (Vec::new(), 0);
     // Any length up to about two thirds of the budget.
-    let mut words = random.between(0, 1_599);
+    let mut words = random.between(0, 1_039);
     let mut versions = BTreeSet::new();
     for turn in 0..TURNS {
         if turn > 0 && random.between(0, 5) == 0 {
             version += 1;
-            words = if random.between(0, 2) == 0 { random.between(0, 1_599) } else { words };
+            words = if random.between(0, 2) == 0 { random.between(0, 1_039) } else { words };
         }
         let text = build_prompt(version, words);
         versions.insert(text.clone());

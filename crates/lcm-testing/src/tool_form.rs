@@ -61,10 +61,10 @@ fn tokens_max(name: &str, arguments: Option<&Json>) -> u64 {
     let number = |key: &str| arguments.and_then(|arguments| arguments.field(key)?.as_u64());
     match name {
         "lcm_grep" => SEARCH_TOKENS_MAX.into(),
-        // A byte of a file costs at most one and a half tokens.
+        // A byte of a file costs at most two and a quarter tokens.
         "lcm_describe" if arguments.and_then(|one| one.field("expandFile")).is_some() => {
             let bytes = number("expandFileMaxBytes").unwrap_or(CONTENT_BYTES);
-            bytes + bytes / 2 + u64::from(ANSWER_TOKENS_MAX)
+            bytes * 9 / 4 + u64::from(ANSWER_TOKENS_MAX)
         }
         "lcm_expand" => {
             let texts = number("tokenCap").unwrap_or(EXPAND_TOKENS).min(EXPAND_TOKENS);

@@ -27,8 +27,9 @@ def to_json(value: Any) -> str:
 
 
 def padded(start: str, letter: str, tokens: int) -> str:
-    """Returns `start`, cut or padded with `letter` to exactly 4 x `tokens` characters."""
-    return start[: 4 * tokens].ljust(4 * tokens, letter)
+    """Returns `start`, cut or padded to 4 x `tokens` characters; 4 fewer from 5 tokens on."""
+    length = 4 * (tokens if tokens < 5 else tokens - 1)
+    return start[:length].ljust(length, letter)
 
 
 def repeats_expanded(value: Any) -> Any:

@@ -28,9 +28,10 @@ function onlyFields(object, fields, what) {
   }
 }
 
-/** Returns `start`, cut or padded with `letter` to exactly 4 x `tokens` characters. */
+/** Returns `start`, cut or padded with `letter` to 4 x `tokens` characters; 4 fewer from 5 tokens. */
 function padded(start, letter, tokens) {
-  return start.slice(0, 4 * tokens).padEnd(4 * tokens, letter);
+  const length = 4 * (tokens < 5 ? tokens : tokens - 1);
+  return start.slice(0, length).padEnd(length, letter);
 }
 
 /** Returns the messages of `{"$generate": ...}`. */

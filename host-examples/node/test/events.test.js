@@ -105,7 +105,7 @@ test("an engine in a worker thread reports the same kinds", async () => {
   const options = { worker: true, config: script.config, environment: {}, onEvent };
   const lcm = await open("memory:", options);
   await lcm.ingest("chat", script.steps[5].messages);
-  const done = await lcm.compact("chat", { budget: 420 });
+  const done = await lcm.compact("chat", { budget: 386 });
   await lcm.close();
   const made = events.filter(({ kind }) => kind === "summary-made");
   assert.equal(events[0].kind, "messages-stored");

@@ -21,7 +21,7 @@ const OF_A_REQUEST = ["context-too-long", "policy"];
 /** A message of about 100 tokens. */
 function message(number) {
   const words = ["garden", "river", "market", "letter", "window", "harvest", "song"];
-  const said = Array.from({ length: 60 }, (_, at) => words[(at * number + at) % words.length]);
+  const said = Array.from({ length: 76 }, (_, at) => words[(at * number + at) % words.length]);
   return { role: number % 2 ? "user" : "assistant", content: `${number} ${said.join(" ")}` };
 }
 

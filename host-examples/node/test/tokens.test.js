@@ -1,4 +1,5 @@
-// Calibration against real tokenizers: a slice of the table of `tokens/table.mjs`.
+// The estimate and its calibration against real tokenizers: `tokens/classes.mjs`, and a slice of
+// `tokens/table.mjs`.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -12,6 +13,13 @@ test("after 20 reports prompts are predicted within the bounds", () => {
   const run = spawnSync(process.execPath, [table, "--slice"], { encoding: "utf8" });
   assert.equal(run.status, 0, run.stdout + run.stderr);
   assert.equal(run.stdout.trim().split("\n").length, 2 + 3 * 2 * 2);
+});
+
+test("no class of text is estimated far from its tokens", () => {
+  const table = fileURLToPath(new URL("../tokens/classes.mjs", import.meta.url));
+  const run = spawnSync(process.execPath, [table], { encoding: "utf8" });
+  assert.equal(run.status, 0, run.stdout + run.stderr);
+  assert.equal(run.stdout.trim().split("\n").length, 2 + 11);
 });
 
 test("a model that was reported of has its budgets in its own tokens", async () => {

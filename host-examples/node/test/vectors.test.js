@@ -127,8 +127,8 @@ test("lists of messages, repeats and references are replaced", async () => {
   assert.deepEqual(seen[0][2], [
     "raw",
     '{"role":"user","content":"abab"}',
-    '{"role":"user","content":"message 9 xxxxxxxxxx"}',
-    '{"role":"assistant","content":"message 10 xxxxxxxxx"}',
+    '{"role":"user","content":"message 9 xxxxxx"}',
+    '{"role":"assistant","content":"message 10 xxxxx"}',
   ]);
   assert.deepEqual(
     [seen[0][0], seen[0][4], seen[1][0], seen[1][4]],

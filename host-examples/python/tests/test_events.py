@@ -168,7 +168,7 @@ class Events(unittest.TestCase):
         told = events.append
         with lcm_engine.open("memory:", None, config, environment={}, on_event=told) as lcm:
             lcm.ingest("chat", SCRIPT["steps"][5]["messages"])
-            done = lcm.compact("chat", 420)
+            done = lcm.compact("chat", 386)
             made = [event for event in events if event["kind"] == "summary-made"]
             self.assertTrue(made)
             self.assertEqual({one["level"] for one in [*made, *done["passes"]]}, {"fallback"})

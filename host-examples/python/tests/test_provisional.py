@@ -41,7 +41,7 @@ Complete = Callable[[lcm_engine.CompletionRequest], object]
 
 def message(number: int) -> dict[str, str]:
     """A message of about 100 tokens."""
-    said = " ".join(WORDS[(at * number + at) % len(WORDS)] for at in range(60))
+    said = " ".join(WORDS[(at * number + at) % len(WORDS)] for at in range(76))
     role = "user" if number % 2 else "assistant"
     return {"role": role, "content": f"{number} {said}"}
 

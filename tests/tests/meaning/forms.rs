@@ -53,7 +53,7 @@ fn compact_and_check(host: &mut Host) -> Vec<String> {
 /// stay raw as without them.
 #[test]
 fn withdrawn_messages_do_not_end_the_tail() {
-    let words = "and the words of it are many. ".repeat(3);
+    let words = "and the words of it are many. ".repeat(4);
     let long = |said: &Value| {
         let text = format!("{} {words}", text_of(said));
         json!({"role": said["role"], "content": text})

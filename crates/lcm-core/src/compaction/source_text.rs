@@ -470,24 +470,9 @@ impl PreviousContext<'_> {
         }
         blocks.reverse();
         let text = blocks.join("\n\n");
-        let end = take_last_tokens(&text, PREVIOUS_TOKENS_MAX);
+        let end = tokens::take_end(&text, u64::from(PREVIOUS_TOKENS_MAX) * 4);
         Ok((!end.trim().is_empty()).then(|| frame_cut_text(&text, end)))
     }
-}
-
-/// Returns the longest end of a text with at most `tokens_max` tokens.
-fn take_last_tokens(text: &str, tokens_max: u32) -> &str {
-    let quarters_max = u64::from(tokens_max) * 4;
-    let mut quarters = 0u64;
-    let mut start = text.len();
-    for (at, c) in text.char_indices().rev() {
-        quarters += tokens::estimate_quarter_tokens(c.encode_utf8(&mut [0; 4]));
-        if quarters > quarters_max {
-            break;
-        }
-        start = at;
-    }
-    text.get(start..).unwrap_or("")
 }
 
 /// Returns `end`, the end of the framed `text`. If the cut divided a line, frames the rest of that

@@ -52,7 +52,7 @@ fn answer_with(text: &'static str, finish: Finish) -> Model {
 /// A message of about 100 tokens.
 fn build_message(number: usize) -> String {
     let words = ["garden", "river", "market", "letter", "window", "harvest", "song"];
-    let said: Vec<&str> = (0..60).map(|at| words[(at * number + at) % words.len()]).collect();
+    let said: Vec<&str> = (0..76).map(|at| words[(at * number + at) % words.len()]).collect();
     let role = if number % 2 == 1 { "user" } else { "assistant" };
     json!({"role": role, "content": format!("{number} {}", said.join(" "))}).to_string()
 }

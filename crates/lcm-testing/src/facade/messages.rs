@@ -74,10 +74,12 @@ fn generate(generator: &Json) -> Result<Vec<String>, Misuse> {
         .collect()
 }
 
-/// Returns `start`, cut or padded with `letter` to exactly 4 x `tokens` characters.
+/// Returns `start`, cut or padded with `letter` to exactly 4 x `tokens` characters; from 5 tokens
+/// on to 4 fewer, because the number in `start` and its spaces cost up to one token more than
+/// letters. So a message of the shorthand is estimated at `tokens`.
 #[must_use]
 pub fn padded(start: &str, letter: char, tokens: u64) -> String {
-    let length = 4 * tokens as usize;
+    let length = 4 * (tokens - u64::from(tokens >= 5)) as usize;
     let mut text: String = start.chars().take(length).collect();
     text.extend(std::iter::repeat_n(letter, length - text.chars().count()));
     text
@@ -101,6 +103,19 @@ mod tests {
                 r#"{"role":"user","content":"message 11 xxxxx"}"#,
             ]
         );
+    }
+
+    #[test]
+    fn a_generated_message_is_estimated_at_its_tokens() {
+        for tokens in [1, 5, 10, 100, 4000] {
+            for number in [1, 10, 100, 1000] {
+                for (word, letter) in [("message", 'x'), ("summary", 's')] {
+                    let text = padded(&format!("{word} {number} "), letter, tokens);
+                    let estimate = u64::from(lcm_text::base::tokens::estimate(&text));
+                    assert!(estimate == tokens || (tokens == 5 && number > 1), "{text}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -51,7 +51,7 @@ fn content_is_one_text() {
     let message = read(raw);
     assert_eq!(message.role, Role::User);
     assert_eq!(outline(raw), "text \"hello\"; ");
-    assert_eq!(message.tokens, 2);
+    assert_eq!(message.tokens, 1);
     assert_eq!((message.timestamp, message.entry_id, message.event_key), (None, None, None));
     assert!(!message.is_discriminating && !message.is_failed_and_empty);
 }
@@ -127,7 +127,8 @@ fn a_message_of_very_many_parts_ends_with_the_rest_of_its_list() {
     let (message, _) = read_list(&[text; 1023]);
     assert_eq!(message.parts.len(), 1023);
     assert!(message.parts.iter().all(|part| matches!(part, Part::Text { .. })));
-    assert_eq!(message.tokens, 1023_u32.div_ceil(4));
+    // An `a` costs 6 sixteenths of a token, that is two quarters.
+    assert_eq!(message.tokens, (2 * 1023_u32).div_ceil(4));
 
     let (message, raw) = read_list(&[&[text; 1023][..], &["null", "[1, 2]", text]].concat());
     assert_eq!(message.parts.len(), 1023);
@@ -138,7 +139,7 @@ fn a_message_of_very_many_parts_ends_with_the_rest_of_its_list() {
     assert_eq!(json::text(&raw, value), rest);
     assert_eq!(
         u64::from(message.tokens),
-        (1022 + tokens::estimate_quarter_tokens(&rest)).div_ceil(4)
+        (2 * 1022 + tokens::estimate_quarter_tokens(&rest)).div_ceil(4)
     );
 
     let (message, raw) = read_list(&["0"; 1_000_000]);
@@ -156,8 +157,10 @@ fn a_message_of_very_many_parts_ends_with_the_rest_of_its_list() {
     let parts = [&["0"; 1023][..], &[&image, &image]].concat().join(",");
     let message = read(&format!("{{\"role\":\"user\",\"parts\":[{parts}],\"content\":\"a\"}}"));
     assert_eq!(message.parts.len(), 1024);
-    let flat = tokens::estimate_quarter_tokens("{\"data\":\"\"}") + 4 * 1600;
-    assert_eq!(u64::from(message.tokens), (1 + 1022 + 4 - 1 + 2 * flat).div_ceil(4));
+    let quarters = tokens::estimate_quarter_tokens;
+    let rest = quarters("0,{\"data\":\"\"},{\"data\":\"\"}") + 2 * 4 * 1600;
+    let sum = quarters("a") + 1022 * quarters("0") + rest;
+    assert_eq!(u64::from(message.tokens), sum.div_ceil(4));
 }
 
 #[test]
@@ -221,20 +224,23 @@ fn any_cut_of_a_message_is_refused_and_never_panics() {
 fn a_message_is_rounded_once_and_its_json_is_free() {
     let cost = |parts: &str| read(&format!("{{\"role\":\"user\",\"parts\":[{parts}]}}")).tokens;
     assert_eq!(cost(r#"{"type":"text","text":"a"},{"type":"reasoning","text":"\u4f60"}"#), 2);
-    assert_eq!(cost(r#"{"type":"text","text":"aaa"},{"type":"text","text":"a"}"#), 1);
+    assert_eq!(cost(r#"{"type":"text","text":"a"},{"type":"text","text":"a"}"#), 1);
+    let sum = |texts: [&str; 2]| {
+        tokens::tokens_from_quarters(texts.map(tokens::estimate_quarter_tokens).iter().sum())
+    };
     let call = r#"{"type":"tool_call","id":"ignored","name":"read","input":{ "p" : "a b" }}"#;
-    assert_eq!(cost(call), estimate("read{\"p\":\"a b\"}"));
+    assert_eq!(cost(call), sum(["read", "{\"p\":\"a b\"}"]));
     let call = r#"{"type":"tool_call","name":"read","input":"{\"p\":1}"}"#;
-    assert_eq!(cost(call), estimate(r#"read"{\"p\":1}""#));
+    assert_eq!(cost(call), sum(["read", r#""{\"p\":1}""#]));
     let result = r#"{"type":"tool_result","call_id":"ignored","name":"n","output":"a\nb"}"#;
-    assert_eq!(cost(result), 1);
+    assert_eq!(cost(result), sum(["n", "a\nb"]));
     let result = r#"{"type":"tool_result","output":[1, 22, 333]}"#;
     assert_eq!(cost(result), estimate("[1, 22, 333]"));
     let file = |letters: usize| {
         let data = "A".repeat(letters);
         cost(&format!("{{\"type\":\"file\",\"name\":\"name\",\"data\":\"{data}\"}}"))
     };
-    assert_eq!(file(4095), 1 + 1024);
+    assert_eq!(file(4095), 1 + estimate(&"A".repeat(4095)));
     assert_eq!(file(4096), 1 + 1600);
     assert_eq!(file(1_000_000), 1 + 1600);
     assert_eq!(cost(r#"{"type":"file","mime":"ignored","text":"four","name":"four"}"#), 2);
@@ -259,6 +265,58 @@ fn long_base64_has_a_flat_price() {
     check(r#"{"type":"image","url":"#, &format!("data: it says, {image}"), "}", false);
     let call = format!("{{\"type\":\"tool_call\",\"input\":{{ \"data\":\"{image}\" }} }}");
     assert_eq!(cost(&call), 1600 + estimate("{\"data\":\"\"}"));
+}
+
+#[test]
+fn documents_and_recordings_cost_by_their_size() {
+    let letters = "A1".repeat(200_000);
+    let data = |start: &str, length: usize| format!("{start}{}", &letters[..length - start.len()]);
+    let cost = |dialect, block: &str| {
+        let key = if dialect == Dialect::Gemini { "parts" } else { "content" };
+        let raw = format!("{{\"role\":\"user\",\"{key}\":[{block}]}}");
+        parse(dialect, &raw).unwrap().tokens
+    };
+    let (pdf, mp3, wav) = (data("JVBERi0", 400_000), data("SUQz", 400_000), data("UklGR", 400_000));
+    // 300,000 bytes are 6 pages and a quarter of 2,000 tokens, or 18 seconds and three quarters of
+    // 32 tokens; of samples that are not compressed, half of that.
+    let (pages, seconds, samples) = (12_500, 600, 300);
+    let anthropic = |kind: &str, mime: &str, data: &str| {
+        format!(
+            "{{\"type\":\"{kind}\",\"source\":{{\"type\":\"base64\",\"media_type\":\"{mime}\",\"data\":\"{data}\"}}}}"
+        )
+    };
+    let inline = |mime: &str, data: &str| {
+        format!("{{\"inlineData\":{{\"mimeType\":\"{mime}\",\"data\":\"{data}\"}}}}")
+    };
+    let document = anthropic("document", "application/pdf", &pdf);
+    assert_eq!(cost(Dialect::Anthropic, &document), pages);
+    assert_eq!(cost(Dialect::Gemini, &inline("application/pdf", &pdf)), pages);
+    assert_eq!(cost(Dialect::Gemini, &inline("audio/aac", &data("A", 400_000))), seconds);
+    let url = format!("data:application/pdf;base64,{pdf}");
+    let file = format!("{{\"type\":\"input_file\",\"file_data\":\"{url}\"}}");
+    assert_eq!(cost(Dialect::OpenaiResponses, &file), pages);
+    let file = format!("{{\"type\":\"file\",\"file\":{{\"file_data\":\"{url}\"}}}}");
+    assert_eq!(cost(Dialect::OpenaiChat, &file), pages);
+    for (audio, expected) in [(&mp3, seconds), (&wav, samples)] {
+        let part = format!("{{\"type\":\"input_audio\",\"input_audio\":{{\"data\":\"{audio}\"}}}}");
+        assert_eq!(cost(Dialect::OpenaiChat, &part), expected);
+    }
+    // In the result of a tool the JSON around the document counts, too.
+    let result = |block: &str| {
+        format!("{{\"type\":\"tool_result\",\"tool_use_id\":\"t\",\"content\":[{block}]}}")
+    };
+    let around = estimate(&format!("[{}]", anthropic("document", "application/pdf", "")));
+    assert_eq!(cost(Dialect::Anthropic, &result(&document)), pages + around);
+    // One page at least, at most 100; a picture that begins like a recording stays a picture.
+    let small = anthropic("document", "application/pdf", &data("JVBERi0", 5_000));
+    assert_eq!(cost(Dialect::Anthropic, &small), 1600);
+    let large = anthropic("document", "application/pdf", &letters.repeat(25));
+    assert_eq!(cost(Dialect::Anthropic, &large), 200_000);
+    let webp = anthropic("image", "image/webp", &wav);
+    assert_eq!(cost(Dialect::Anthropic, &webp), 1600);
+    let webp = anthropic("image", "image/webp", &data("UklGRiQAAABXRUJQ", 400_000));
+    let around = estimate(&format!("[{}]", anthropic("image", "image/webp", "")));
+    assert_eq!(cost(Dialect::Anthropic, &result(&webp)), 1600 + around);
 }
 
 #[test]

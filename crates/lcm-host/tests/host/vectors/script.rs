@@ -135,9 +135,9 @@ fn generated(generator: &Ordered) -> Result<Vec<Value>, String> {
     Ok(messages.collect())
 }
 
-/// `start`, filled up with `letter` to exactly four times `tokens` characters.
+/// `start`, filled up with `letter` to four times `tokens` characters; four fewer from 5 tokens on.
 fn padded(start: &str, letter: char, tokens: u64) -> String {
-    let length = usize::try_from(tokens * 4).unwrap();
+    let length = usize::try_from(4 * (tokens - u64::from(tokens >= 5))).unwrap();
     start.chars().chain(std::iter::repeat(letter)).take(length).collect()
 }
 

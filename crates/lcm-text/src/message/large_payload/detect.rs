@@ -10,7 +10,8 @@
 //! - reasoning and call arguments, because providers require them unchanged;
 //! - texts outside file blocks in a message with calls, results or reasoning, because providers
 //!   require them unchanged;
-//! - images and other data with a flat price;
+//! - images, documents and other data; they count with a flat price here, so that the size of a
+//!   document does not push out the texts beside it;
 //! - answers of this engine's own tools.
 
 use alloc::{borrow::Cow, string::String, vec::Vec};
@@ -19,7 +20,8 @@ use crate::{
     base::{
         int,
         json::{self, ByteSpan},
-        sort, tokens,
+        sort,
+        tokens::TokenMeter,
     },
     message::{
         large_payload::{
@@ -81,7 +83,8 @@ pub(super) fn find_payloads(
         candidates: Vec::new(),
         replaced_quarters: 0,
     };
-    if message.role == Role::System {
+    // Most messages are too small, so their texts are not measured again.
+    if message.role == Role::System || message.tokens < tokens_min {
         return finder.found;
     }
     for part in &message.parts {
@@ -92,7 +95,9 @@ pub(super) fn find_payloads(
         matches!(part, Part::ToolCall { .. } | Part::ToolResult { .. } | Part::Reasoning { .. })
     };
     if !message.parts.iter().any(is_replayed) {
-        finder.take_raw_payloads(u64::from(message.tokens) * 4);
+        let quarters = |part| token_cost::flat_quarter_tokens(raw, part);
+        let total = message.parts.iter().map(quarters).sum();
+        finder.take_raw_payloads(total);
     }
     let mut found = finder.found;
     if found.len() > PAYLOADS_MAX {
@@ -212,7 +217,7 @@ impl PayloadFinder<'_> {
         let call_id = call_id.map(|span| self.text(span).into_owned()).unwrap_or_default();
         let part =
             Part::ToolResult { call_id: None, name: None, output: Some(output), is_error: false };
-        let total = token_cost::quarter_tokens(self.raw, &part);
+        let total = token_cost::flat_quarter_tokens(self.raw, &part);
         if total < self.quarters_min || self.is_engine_output(output, tool.as_deref()) {
             return;
         }
@@ -358,13 +363,13 @@ impl PayloadFinder<'_> {
 
     /// Returns the quarter tokens of the decoded text between two offsets inside a string.
     fn quarter_tokens(&self, from: usize, to: usize) -> u64 {
-        let mut sum = 0;
+        let mut meter = TokenMeter::default();
         let written = self.raw.get(from..to).unwrap_or_default();
         measure::walk(written, true, &mut |piece, _| {
-            sum += tokens::estimate_quarter_tokens(piece);
+            meter.push_text(piece);
             true
         });
-        sum
+        meter.quarter_tokens()
     }
 }
 

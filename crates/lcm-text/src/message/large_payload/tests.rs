@@ -47,15 +47,15 @@ fn a_file_block_is_large_from_the_threshold_on() {
         let body = "x".repeat(letters);
         user(&format!("see <file name=\"a.csv\" mime=\"text/csv\">{body}</file> please"))
     };
-    // 4 letters cost one token, and the estimate rounds up.
-    assert!(made(Dialect::Lcm, &block(4 * 1_999), 2_000).is_none());
-    for letters in [4 * 1_999 + 1, 4 * 2_000] {
+    // 4 letters cost one token, the first seven 10 sixteenths less; the estimate rounds up.
+    assert!(made(Dialect::Lcm, &block(7_998), 2_000).is_none());
+    for letters in [7_999, 8_000] {
         let raw = block(letters);
         let made = made(Dialect::Lcm, &raw, 2_000).unwrap();
         let [(id, file)] = made.files.as_slice() else { panic!("{made:?}") };
         assert_eq!((file.kind, file.name.as_deref()), (PayloadKind::File, Some("a.csv")));
         assert_eq!((file.mime.as_str(), file.bytes), ("text/csv", int::to_u64(letters)));
-        let bytes = if letters == 8_000 { "8,000" } else { "7,997" };
+        let bytes = if letters == 8_000 { "8,000" } else { "7,999" };
         let first =
             format!("see [LCM File: {} | a.csv | text/csv | {bytes} bytes]", format_name(*id));
         let message = message::parse(Dialect::Lcm, &made.raw).unwrap();
@@ -217,7 +217,7 @@ fn what_this_engine_answered_stays() {
 #[test]
 fn a_message_gives_up_its_longest_texts_and_keeps_what_is_replayed() {
     let [long, middle, short] =
-        [40_000, 20_000, 2_000].map(|letters| literal(&"z".repeat(letters)));
+        [40_000, 20_000, 2_000].map(|letters| literal(&"w".repeat(letters)));
     let parts = |extra: &str| {
         format!(
             "{{\"role\":\"assistant\",\"parts\":[{{\"type\":\"text\",\"text\":{short}}},\
@@ -226,9 +226,9 @@ fn a_message_gives_up_its_longest_texts_and_keeps_what_is_replayed() {
     };
     let raw = parts("");
     let one = made(Dialect::Lcm, &raw, 10_000).unwrap();
-    assert_eq!(contents(&raw, &one), ["z".repeat(40_000)]);
+    assert_eq!(contents(&raw, &one), ["w".repeat(40_000)]);
     let two = made(Dialect::Lcm, &raw, 3_000).unwrap();
-    assert_eq!(contents(&raw, &two), ["z".repeat(20_000), "z".repeat(40_000)]);
+    assert_eq!(contents(&raw, &two), ["w".repeat(20_000), "w".repeat(40_000)]);
     assert!(two.raw.contains("role=assistant | reason=large_raw_message"));
     let call = ",{\"type\":\"tool_call\",\"id\":\"1\",\"name\":\"f\",\"input\":{}}";
     assert!(made(Dialect::Lcm, &parts(call), 3_000).is_none());

@@ -7,7 +7,7 @@
 use alloc::{string::String, vec::Vec};
 
 use super::{
-    outline_writer::{OutlineWriter, push_flat, push_number},
+    outline_writer::{MeteredText, OutlineWriter, push_number},
     payload_text::PayloadText,
     prose,
 };
@@ -179,7 +179,9 @@ impl ShapeWriter {
         if open.count > 1 {
             self.out.push_str(", ");
         }
-        push_flat(&mut self.out, key, KEY_MAX);
+        let mut flat = MeteredText::default();
+        flat.push_flat(key, KEY_MAX);
+        self.out.push_str(&flat.into_text());
         self.out.push_str(": ");
         true
     }

@@ -4,57 +4,80 @@
 //! control characters. A quoted text that does not fit ends with `...`; a list that does not fit
 //! ends with the number of further items.
 
-use alloc::{string::String, vec::Vec};
+use alloc::{format, string::String, vec::Vec};
 use core::fmt::Write as _;
 
 use super::payload_text::PayloadText;
-use crate::base::{int, tokens};
+use crate::base::{int, tokens::TokenMeter};
 
 /// Quarter tokens that a list reserves for ` and N more`.
-const MORE_RESERVE: u64 = 18;
+const MORE_RESERVE: u64 = 30;
 /// Most quarter tokens of one item of a list.
 const ITEM_MAX: u64 = 120;
 /// Fewest quarter tokens to which a long list shortens its items.
-const ITEM_MIN: u64 = 44;
+const ITEM_MIN: u64 = 68;
+/// Most quarter tokens of `...` behind a text.
+const ELLIPSIS_MAX: u64 = 7;
 
-/// Appends at most `max` quarter tokens of a text. Each run of whitespace and control characters
-/// becomes one space; such a run at the start or the end is removed.
-///
-/// A text that does not fit ends with `...`. With `max` below 3, nothing is appended. Returns the
-/// number of quarter tokens appended.
-pub(super) fn push_flat(out: &mut String, text: &str, max: u64) -> u64 {
-    if max < 3 {
-        return 0;
+/// A text and its cost.
+#[derive(Default)]
+pub(super) struct MeteredText {
+    text: String,
+    meter: TokenMeter,
+}
+
+impl MeteredText {
+    /// Returns the text.
+    pub(super) fn into_text(self) -> String {
+        self.text
     }
-    // Quarter tokens and length of the longest beginning that leaves room for `...`.
-    let (mut used, mut cut_tokens, mut cut_length) = (0, 0, out.len());
-    let mut blank = true;
-    for c in text.chars() {
-        if c.is_whitespace() || c.is_control() {
-            if blank {
+
+    /// Returns the cost in quarter tokens.
+    pub(super) const fn quarter_tokens(&self) -> u64 {
+        self.meter.quarter_tokens()
+    }
+
+    /// Appends a text.
+    pub(super) fn push_text(&mut self, text: &str) {
+        self.text.push_str(text);
+        self.meter.push_text(text);
+    }
+
+    /// Appends at most `max` quarter tokens of a text. Each run of whitespace and control
+    /// characters becomes one space; such a run at the start or the end is removed.
+    ///
+    /// A text that does not fit ends with `...`. With `max` below [`ELLIPSIS_MAX`], nothing is
+    /// appended.
+    pub(super) fn push_flat(&mut self, text: &str, max: u64) {
+        if max < ELLIPSIS_MAX {
+            return;
+        }
+        let max = self.quarter_tokens() + max;
+        let start = self.text.len();
+        // Length and cost of the longest beginning that leaves room for `...`.
+        let mut cut = (start, self.meter.clone());
+        let mut blank = false;
+        for c in text.chars() {
+            if c.is_whitespace() || c.is_control() {
+                blank = self.text.len() > start;
                 continue;
             }
-            blank = true;
-        } else {
-            blank = false;
-        }
-        let c = if blank { ' ' } else { c };
-        used += u64::from(tokens::char_quarter_tokens(c));
-        if used > max {
-            out.truncate(cut_length);
-            out.push_str("...");
-            return cut_tokens + 3;
-        }
-        out.push(c);
-        if used + 3 <= max {
-            (cut_tokens, cut_length) = (used, out.len());
+            if blank {
+                self.push_text(" ");
+                blank = false;
+            }
+            self.push_text(c.encode_utf8(&mut [0; 4]));
+            let used = self.quarter_tokens();
+            if used > max {
+                self.text.truncate(cut.0);
+                self.meter = cut.1;
+                return self.push_text("...");
+            }
+            if used + ELLIPSIS_MAX <= max {
+                cut = (self.text.len(), self.meter.clone());
+            }
         }
     }
-    if blank && used > 0 {
-        out.pop();
-        used -= 1;
-    }
-    used
 }
 
 /// Appends a number in decimal digits.
@@ -85,49 +108,48 @@ impl OutlineList {
         if self.items.len() >= self.max {
             return;
         }
-        let mut item = String::new();
+        let mut item = MeteredText::default();
         if let Some(line) = line {
-            push_number(&mut item, line);
-            item.push_str(": ");
+            item.push_text(&format!("{line}: "));
         }
-        push_flat(&mut item, text, ITEM_MAX);
+        item.push_flat(text, ITEM_MAX);
         if let Some(count) = count {
-            item.push_str(" (");
-            push_number(&mut item, count);
-            item.push(')');
+            item.push_text(&format!(" ({count})"));
         }
-        self.items.push(item);
+        self.items.push(item.into_text());
     }
 }
 
 /// Writer of an outline.
 pub(super) struct OutlineWriter {
-    text: String,
-    /// Remaining quarter tokens.
-    left: u64,
+    out: MeteredText,
+    /// Most quarter tokens of the outline.
+    max: u64,
 }
 
 impl OutlineWriter {
     /// Creates a writer of at most `tokens_max` tokens.
     pub(super) fn new(tokens_max: u32) -> Self {
-        Self { text: String::new(), left: u64::from(tokens_max) * 4 }
+        Self { out: MeteredText::default(), max: u64::from(tokens_max) * 4 }
     }
 
     /// Returns the outline.
     pub(super) fn into_text(self) -> String {
-        self.text
+        self.out.into_text()
     }
 
     /// Returns the remaining quarter tokens.
     pub(super) const fn quarters_left(&self) -> u64 {
-        self.left
+        self.max - self.out.quarter_tokens()
     }
 
     /// Appends fixed text of the outline; a text that does not fit is omitted.
     pub(super) fn push_text(&mut self, text: &str) {
-        if let Some(left) = self.left.checked_sub(tokens::estimate_quarter_tokens(text)) {
-            self.left = left;
-            self.text.push_str(text);
+        let mut meter = self.out.meter.clone();
+        meter.push_text(text);
+        if meter.quarter_tokens() <= self.max {
+            self.out.meter = meter;
+            self.out.text.push_str(text);
         }
     }
 
@@ -169,7 +191,7 @@ impl OutlineWriter {
     pub(super) fn push_quote(&mut self, label: &str, text: &str, max: u64) {
         if !text.trim().is_empty() {
             self.push_text(label);
-            self.left -= push_flat(&mut self.text, text, max.min(self.left));
+            self.out.push_flat(text, max.min(self.quarters_left()));
         }
     }
 
@@ -185,19 +207,19 @@ impl OutlineWriter {
         self.push_text("\n");
         self.push_count(list.total, noun);
         self.push_text(":");
-        let floor = self.left.saturating_sub(max);
-        let fair = (self.left - floor) / int::to_u64(list.items.len().max(1));
+        let left = self.quarters_left();
+        let floor = left.saturating_sub(max);
+        let fair = (left - floor) / int::to_u64(list.items.len().max(1));
         let mut rest = list.total;
-        let mut piece = String::new();
         for item in &list.items {
-            piece.clear();
-            piece.push_str(if separator == ", " && rest == list.total { " " } else { separator });
-            push_flat(&mut piece, item, fair.clamp(ITEM_MIN, ITEM_MAX));
+            let mut piece = MeteredText::default();
+            piece.push_text(if separator == ", " && rest == list.total { " " } else { separator });
+            piece.push_flat(item, fair.clamp(ITEM_MIN, ITEM_MAX));
             let reserve = if rest == 1 { 0 } else { MORE_RESERVE };
-            if tokens::estimate_quarter_tokens(&piece) + reserve + floor > self.left {
+            if piece.quarter_tokens() + reserve + floor > self.quarters_left() {
                 break;
             }
-            self.push_text(&piece);
+            self.push_text(&piece.into_text());
             rest -= 1;
         }
         if rest > 0 {

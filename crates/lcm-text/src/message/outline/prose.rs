@@ -78,15 +78,10 @@ pub(super) fn quote_excerpts(writer: &mut OutlineWriter, payload: &PayloadText<'
 /// Returns the end of a text, at most `max` quarter tokens. If a word begins in the first quarter
 /// of a cut end, the end starts there.
 pub(super) fn take_end(text: &str, max: u64) -> &str {
-    let mut left = max;
-    let start = text.char_indices().rev().find(|(_, c)| {
-        let weight = u64::from(tokens::char_quarter_tokens(*c));
-        let over = weight > left;
-        left = left.saturating_sub(weight);
-        over
-    });
-    let Some((at, c)) = start else { return text };
-    let end = text.get(at + c.len_utf8()..).unwrap_or_default();
+    let end = tokens::take_end(text, max);
+    if end.len() == text.len() {
+        return text;
+    }
     match end.split_once(char::is_whitespace) {
         Some((part, rest)) if part.len() < end.len() / 4 => rest,
         _ => end,

@@ -7,7 +7,7 @@ use core::ops::Range;
 
 use super::{
     cues,
-    segmentation::{self, LineSegment, quarter_tokens_u32},
+    segmentation::{self, LineSegment, line_quarters},
     term_hash::fnv_hash,
     term_scanner::TermClass,
     terms::{ExcerptPosition, TermTable, TermUse},
@@ -21,7 +21,7 @@ const MESSAGES_MIN: usize = 4;
 /// Fewest characters of an excerpt that is kept, whatever its quarter tokens.
 const CHARACTERS_MIN: usize = 8;
 /// Quarter tokens of the mark before a text that begins like a line of the engine.
-pub(super) const MARK_QUARTERS: u32 = 1;
+pub(super) const MARK_QUARTERS: u32 = 5;
 /// Fewest quarter tokens of an excerpt that is kept, whatever its characters.
 const QUARTERS_MIN: u32 = 40;
 
@@ -129,7 +129,7 @@ fn split_lines<'a>(lines: &[TranscriptLine<'a>]) -> Vec<Excerpt<'a>> {
                 block: line.block,
                 speaker: line.speaker,
                 is_marked,
-                quarter_tokens: quarter_tokens_u32(text).saturating_add(if is_marked {
+                quarter_tokens: line_quarters(text).saturating_add(if is_marked {
                     MARK_QUARTERS
                 } else {
                     0

@@ -7,13 +7,13 @@ use alloc::{string::String, vec::Vec};
 
 use super::{
     analysis::{Excerpt, SourceAnalysis},
-    segmentation::quarter_tokens_u32,
+    segmentation::line_quarters,
     selection::{Selection, separator_between},
     term_scanner::TermClass,
     terms::SourceTerm,
 };
 use crate::{
-    base::sort,
+    base::{sort, tokens::TokenMeter},
     summary::transcript::{EXPAND_PREFIX, MARK},
 };
 
@@ -79,14 +79,17 @@ pub(super) fn append_footer(
     leads: &[&str],
     room: u32,
 ) {
-    let Some(mut room) = room.checked_sub(quarter_tokens_u32(EXPAND_PREFIX)) else { return };
+    let mut meter = TokenMeter::default();
+    meter.push_text(EXPAND_PREFIX);
     let mut line = String::from(EXPAND_PREFIX);
     // The cost is checked first, because the search in the text is slower.
     let mut push = |line: &mut String, name: &str, is_new: &dyn Fn(&str) -> bool| {
         let separator = if line.len() == EXPAND_PREFIX.len() { " " } else { ", " };
-        let cost = quarter_tokens_u32(name).saturating_add(quarter_tokens_u32(separator));
-        if let Some(rest) = room.checked_sub(cost).filter(|_| is_new(line)) {
-            room = rest;
+        let mut longer = meter.clone();
+        longer.push_text(separator);
+        longer.push_text(name);
+        if longer.quarter_tokens() <= u64::from(room) && is_new(line) {
+            meter = longer;
             line.push_str(separator);
             line.push_str(name);
         }
@@ -114,12 +117,12 @@ pub(super) fn estimate_footer_size(
     leads: &[&str],
     limit: u32,
 ) -> u32 {
-    let nameless = quarter_tokens_u32(EXPAND_PREFIX) + quarter_tokens_u32(NAMELESS) + 2;
+    let nameless = line_quarters(EXPAND_PREFIX) + line_quarters(NAMELESS);
     list_omitted_names(material, selection)
         .into_iter()
         .chain(leads.iter().take(LEADS_MAX).copied())
-        .map(|name| quarter_tokens_u32(name).saturating_add(2))
-        .fold(quarter_tokens_u32(EXPAND_PREFIX), u32::saturating_add)
+        .map(|name| line_quarters(name).saturating_add(2))
+        .fold(line_quarters(EXPAND_PREFIX), u32::saturating_add)
         .max(nameless)
         .min(limit)
 }

@@ -6,7 +6,10 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::term_scanner::char_at;
-use crate::base::{int, tokens};
+use crate::base::{
+    int,
+    tokens::{self, TokenMeter},
+};
 
 /// Most quarter tokens of a line that is not split, and of a piece that was joined from pieces.
 const WHOLE_MAX: u32 = 80;
@@ -31,7 +34,18 @@ pub(super) struct LineSegment {
 
 /// Returns the cost of a text in quarter tokens.
 pub(super) fn quarter_tokens_u32(text: &str) -> u32 {
-    u32::try_from(tokens::estimate_quarter_tokens(text)).unwrap_or(u32::MAX)
+    int::saturate_tokens(tokens::estimate_quarter_tokens(text))
+}
+
+/// Returns the cost of a text and of a space or line end behind it, in quarter tokens. The sum of
+/// these costs is at least the cost of the joined text.
+pub(super) fn line_quarters(text: &str) -> u32 {
+    int::saturate_tokens(tokens::estimate_line_quarters(text))
+}
+
+/// Returns the cost of a line behind a text, in quarter tokens; the line end before it included.
+pub(super) fn next_line_quarters(line: &str) -> u32 {
+    quarter_tokens_u32(line).saturating_add(tokens::LINE_END_QUARTERS)
 }
 
 /// Splits a line into pieces, in order. A short line is one piece. Of a longer line, opaque pieces
@@ -183,29 +197,29 @@ fn split_at_level(
     }
     let bytes = text.as_bytes();
     let (mut from, mut at) = (0, 0);
-    let mut length = 0_u32;
+    let mut length = TokenMeter::default();
     loop {
         let passed = mark.count_skippable(bytes.get(at..).unwrap_or_default());
         let Some(c) = char_at(text, at + passed) else { return };
         let to = at + passed + c.len_utf8();
+        length.push_text(text.get(at..to).unwrap_or_default());
         at = to;
-        length = length
-            .saturating_add(int::to_u32(passed))
-            .saturating_add(tokens::char_quarter_tokens(c));
         let (last, next) = (bytes.get(to - 1), bytes.get(to));
         let inside = |(last, next): (&u8, &u8)| !mark.can_end(*last, *next);
         if last.zip(next).is_some_and(inside) {
             continue;
         }
         let (done, rest) = (text.get(from..to).unwrap_or(""), text.get(to..).unwrap_or(""));
-        if next.is_none() || mark.is_boundary(done, rest, length) {
+        if next.is_none()
+            || mark.is_boundary(done, rest, int::saturate_tokens(length.quarter_tokens()))
+        {
             let part = range.start + from..range.start + to;
             match mark.next_finer() {
                 Some(next) => split_at_level(line, part, next, atoms),
                 None => atoms.push(part),
             }
             from = to;
-            length = 0;
+            length = TokenMeter::default();
         }
     }
 }

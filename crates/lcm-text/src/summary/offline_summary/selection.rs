@@ -8,15 +8,15 @@ use alloc::{collections::BinaryHeap, vec::Vec};
 use super::{
     analysis::{Excerpt, SourceAnalysis},
     cues,
-    segmentation::quarter_tokens_u32,
+    segmentation::line_quarters,
     transcript_parser::{Speaker, TranscriptBlock},
 };
-use crate::base::{int, sort};
+use crate::base::{int, sort, tokens::TokenMeter};
 
 /// Separates pieces of one line between which text was left out.
 pub(super) const GAP: &str = " ... ";
 /// Length of [`GAP`] in quarter tokens.
-const GAP_QUARTERS: u32 = 5;
+const GAP_QUARTERS: u32 = 10;
 
 /// Share of the budget for requests of users, in percent.
 const REQUESTS_PERCENT: u32 = 22;
@@ -32,7 +32,7 @@ const REPORT_GAIN: u32 = 40;
 const ERROR_GAIN: u32 = 12;
 
 /// Quarter tokens of a date and the space after it.
-const DATE_QUARTERS: u32 = 11;
+const DATE_QUARTERS: u32 = 30;
 
 /// The selected excerpts and their cost in quarter tokens.
 #[derive(Debug)]
@@ -245,7 +245,6 @@ impl<'m, 'a> Selection<'m, 'a> {
             }
             return cost;
         }
-        cost = cost.saturating_add(1);
         if !self.blocks.get(piece.block).copied().unwrap_or(true)
             && let Some(block) =
                 self.material.blocks.get(piece.block).filter(|block| block.has_header())
@@ -270,7 +269,7 @@ impl<'m, 'a> Selection<'m, 'a> {
     }
 
     fn separator_cost(&self, left: &Excerpt<'a>, right: &Excerpt<'a>) -> u32 {
-        quarter_tokens_u32(separator_between(self.material, left, right))
+        line_quarters(separator_between(self.material, left, right))
     }
 
     /// Returns one excerpt for each user message: the excerpt with the greatest gain for its cost.
@@ -347,9 +346,14 @@ pub(super) fn separator_between<'a>(
 
 /// Returns the cost of a block's header without the date.
 fn header_cost(block: &TranscriptBlock<'_>) -> u32 {
-    quarter_tokens_u32("[00:00] ")
-        + quarter_tokens_u32(block.role)
-        + u32::from(!block.role.is_empty())
+    let mut meter = TokenMeter::default();
+    meter.push_text("[00:00");
+    if !block.role.is_empty() {
+        meter.push_text(" ");
+        meter.push_text(block.role);
+    }
+    meter.push_text("] ");
+    int::saturate_tokens(meter.quarter_tokens())
 }
 
 /// Encodes an index so that the earlier excerpt has the greater key; [`decode_tie_break`] returns

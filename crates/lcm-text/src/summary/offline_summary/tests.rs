@@ -170,7 +170,7 @@ fn the_limit_is_used_and_the_last_line_names_what_was_left_out() {
 
 #[test]
 fn requests_errors_and_outcomes_all_have_a_share() {
-    let summary = summarize_extractively(&conversation(90), 600);
+    let summary = summarize_extractively(&conversation(90), 900);
     for needed in ["Please change the setting limit_", "error: code E", "I edited src/part"] {
         assert!(summary.matches(needed).count() >= 2, "{needed}: {summary}");
     }
@@ -261,7 +261,7 @@ fn twenty_thousand_tokens_are_one_pass() {
     let source = conversation(3000);
     assert!(tokens::estimate(&source) > 20_000);
     let summary = summarize_extractively(&source, 2400);
-    assert!(tokens::estimate(&summary) <= 2400 && summary.len() > 8000);
+    assert!((2000..=2400).contains(&tokens::estimate(&summary)));
     let line = source.replace('\n', " ");
     assert!(tokens::estimate(&summarize_extractively(&line, 2400)) > 2000);
 }
@@ -344,7 +344,7 @@ fn a_capped_text_keeps_the_limit_and_says_so() {
     let capped = cap_summary(&text, 100, size);
     let end = format!("word\nExpand for details about: x.rs\n[Capped from {size} tokens to ~100]");
     assert!(capped.starts_with("word word") && capped.ends_with(&end), "{capped}");
-    assert!(cap_summary(&text, 16, size).ends_with("[Capped to ~16]"));
+    assert!(cap_summary(&text, 24, size).ends_with("[Capped to ~24]"));
     assert!(cap_summary(&text, 7, size).ends_with("[Capped]"));
     assert_eq!(cap_summary("fits", 1, 1), "fits");
 }

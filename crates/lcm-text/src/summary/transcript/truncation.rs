@@ -17,7 +17,7 @@ use crate::{
 pub(super) const OUTPUT_TOKENS_MAX: u32 = 2_000;
 
 /// Most tokens of a note, such as `[... 4294967295 tokens left out ...]` and its line breaks.
-const NOTE_TOKENS: u32 = 11;
+const NOTE_TOKENS: u32 = 16;
 
 /// Most bytes of a piece of an output that is kept because it reports a failure.
 const PIECE_BYTES_MAX: usize = 240;
@@ -89,6 +89,9 @@ pub(super) fn truncate_output(text: Cow<'_, str>, tokens_max: u32) -> Cow<'_, st
     pieces.push(ends.start.trim_end());
     pieces.push(&note);
     let beyond = failures.ranges.iter().filter(|piece| !ends.contains_range(&text, piece));
+    // The tail does not repeat the end of a failure.
+    let tail = beyond.clone().next_back().map_or(0, |piece| piece.end);
+    let tail = text.get(tail.max(text.len() - ends.end.len())..).unwrap_or_default();
     let before = pieces.len();
     pieces.extend(beyond.map(|piece| text.get(piece.start..piece.end).unwrap_or("").trim()));
     let more = format!("[... {} more failures ...]", failures.omitted_count);
@@ -97,14 +100,14 @@ pub(super) fn truncate_output(text: Cow<'_, str>, tokens_max: u32) -> Cow<'_, st
     } else if pieces.len() > before {
         pieces.push("[...]");
     }
-    pieces.push(ends.end.trim_start());
+    pieces.push(tail.trim_start());
     Cow::Owned(pieces.join("\n").trim().into())
 }
 
 /// Returns the tokens of a text that exceeds `tokens_max`; `None`: the text does not exceed it.
 fn estimate_if_over(text: &str, tokens_max: u32) -> Option<u32> {
-    // No byte costs more than half a token.
-    if int::to_u64(text.len()) <= u64::from(tokens_max) * 2 {
+    // No byte costs more than two and a quarter tokens.
+    if int::to_u64(text.len()) * 9 <= u64::from(tokens_max) * 4 {
         return None;
     }
     Some(tokens::estimate(text)).filter(|total| *total > tokens_max)
@@ -131,7 +134,7 @@ impl FailureExcerpts {
             if ends.contains_range(text, &piece) || taken.contains(&words) {
                 continue;
             }
-            let cost = tokens::estimate(words).saturating_add(1);
+            let cost = tokens::tokens_from_quarters(tokens::estimate_line_quarters(words));
             if found.tokens.saturating_add(cost) > tokens_max {
                 found.omitted_count += 1;
                 continue;
@@ -155,7 +158,7 @@ impl<'a> TextEnds<'a> {
     /// Takes at most `tokens` in total, two thirds from the beginning and one third from the end.
     fn from_text(text: &'a str, tokens: u32) -> Self {
         let start = tokens::truncate_to_tokens(text, tokens - tokens / 3);
-        Self { start, end: take_tail(text, tokens / 3) }
+        Self { start, end: tokens::take_end(text, u64::from(tokens / 3) * 4) }
     }
 
     /// Returns whether head or tail contains the whole `piece` of `text`.
@@ -167,22 +170,6 @@ impl<'a> TextEnds<'a> {
         let kept = tokens::estimate(self.start).saturating_add(tokens::estimate(self.end));
         format!("[... {} tokens left out ...]", total.saturating_sub(kept))
     }
-}
-
-/// Returns the longest end of `text` of at most `tokens_max` tokens.
-fn take_tail(text: &str, tokens_max: u32) -> &str {
-    let mut room = u64::from(tokens_max).saturating_mul(4);
-    let mut from = text.len();
-    let mut buffer = [0_u8; 4];
-    for (at, c) in text.char_indices().rev() {
-        let cost = tokens::estimate_quarter_tokens(c.encode_utf8(&mut buffer));
-        if cost > room {
-            break;
-        }
-        room -= cost;
-        from = at;
-    }
-    text.get(from..).unwrap_or("")
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use alloc::{format, string::String};
 
 use super::{
     extract::{summarize_extractively, truncate_at_word, truncate_framed},
-    segmentation::quarter_tokens_u32,
+    segmentation::{next_line_quarters, quarter_tokens_u32},
 };
 use crate::{
     base::tokens,
@@ -34,9 +34,9 @@ pub fn build_fallback(source: &str, source_tokens: u32, tokens_max: u32) -> Opti
         return None;
     }
     let limit = tokens_max.min(source_tokens - 1);
-    let marker = format!("\n[Truncated from {source_tokens} tokens]");
+    let marker = format!("[Truncated from {source_tokens} tokens]");
     let (clean, removed) = directives::remove_directives(source);
-    let room = limit.checked_sub(quarter_tokens_u32(&marker).div_ceil(4))?;
+    let room = limit.checked_sub(next_line_quarters(&marker).div_ceil(4))?;
     let note = format!("{DIRECTIVE_NOTE}\n");
     let note_tokens = quarter_tokens_u32(&note).div_ceil(4);
     let mut out = String::new();
@@ -56,6 +56,7 @@ pub fn build_fallback(source: &str, source_tokens: u32, tokens_max: u32) -> Opti
         return None;
     }
     out.push_str(&text);
+    out.push('\n');
     out.push_str(&marker);
     Some(out)
 }
@@ -84,15 +85,15 @@ pub fn cap_summary(text: &str, tokens_max: u32, tokens: u32) -> String {
     }
     let budget = tokens_max.saturating_mul(4);
     let notes = [
-        format!("\n[Capped from {tokens} tokens to ~{tokens_max}]"),
-        format!("\n[Capped to ~{tokens_max}]"),
-        String::from("\n[Capped]"),
+        format!("[Capped from {tokens} tokens to ~{tokens_max}]"),
+        format!("[Capped to ~{tokens_max}]"),
+        String::from("[Capped]"),
     ];
     // A note may take a third of the limit. If no note does, the shortest note is used if it fits.
-    let fits = |note: &&String| quarter_tokens_u32(note) <= budget / 3;
-    let shortest = || notes.last().filter(|note| quarter_tokens_u32(note) + 4 <= budget);
+    let fits = |note: &&String| next_line_quarters(note) <= budget / 3;
+    let shortest = || notes.last().filter(|note| next_line_quarters(note) + 4 <= budget);
     let note = notes.iter().find(fits).or_else(shortest).map_or("", String::as_str);
-    let room = budget.saturating_sub(quarter_tokens_u32(note));
+    let room = budget.saturating_sub(next_line_quarters(note));
     let (body, footer) = text
         .rsplit_once('\n')
         .filter(|(_, last)| {
@@ -100,12 +101,15 @@ pub fn cap_summary(text: &str, tokens_max: u32, tokens: u32) -> String {
         })
         .unwrap_or((text, ""));
     let room =
-        if footer.is_empty() { room } else { room.saturating_sub(quarter_tokens_u32(footer) + 1) };
+        if footer.is_empty() { room } else { room.saturating_sub(next_line_quarters(footer)) };
     let mut out = String::from(truncate_at_word(body, room / 4));
     if !footer.is_empty() {
         out.push('\n');
         out.push_str(footer);
     }
-    out.push_str(note);
+    if !note.is_empty() {
+        out.push('\n');
+        out.push_str(note);
+    }
     out
 }
