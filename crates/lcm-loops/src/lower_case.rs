@@ -1,8 +1,8 @@
 //! Lower case of single characters.
 //!
-//! In: a character. Out: its lower case, as the standard library has it. The library's table has an
-//! entry for every capital, which is 4 KB more in the compressed component. Folding of accents is in
-//! [`char_fold`](crate::char_fold).
+//! In: a character. Out: its lower case, as the standard library has it. The library's table has
+//! an entry for every capital, which is 4 KB more in the compressed component. Folding of accents
+//! is in [`char_fold`](crate::char_fold).
 
 use core::iter::once;
 

@@ -26,8 +26,8 @@ use crate::{
 /// percent compressed). Functions are sorted by name, because without the sorting their order would
 /// depend on the path of the workspace.
 ///
-/// The data stays in one piece: `memory-packing` would split it at each run of zeros, and places and
-/// lengths of the pieces take more than the zeros do compressed (a sixth of a percent).
+/// The data stays in one piece: `memory-packing` would split it at each run of zeros, and places
+/// and lengths of the pieces take more than the zeros do compressed (a sixth of a percent).
 ///
 /// `--low-memory-unused` (half a percent) moves constants that are added to addresses into the
 /// offsets of loads and stores. That is right unless such a sum wraps around to an address below

@@ -140,8 +140,8 @@ fn number_messages(turns: &[Turn<'_>]) -> Vec<usize> {
 /// the results of both follow the next turn.
 ///
 /// Where a message is an item, consecutive items of one response belong together. In the other
-/// dialects, turns up to the last call do, if no result came between them. A message of `openai-chat` takes
-/// in only turns that have nothing but calls.
+/// dialects, turns up to the last call do, if no result came between them. A message of
+/// `openai-chat` takes in only turns that have nothing but calls.
 fn find_continued(dialect: Dialect, turns: &[Turn<'_>]) -> Vec<bool> {
     let is_call = |block: &TurnBlock<'_>| matches!(block.body, BlockBody::Call(_));
     let mut out = Vec::new();
