@@ -49,12 +49,14 @@ const TIMES: usize = 15;
 /// Largest number of reads for an assembly after one appended message.
 const READS_MAX: u32 = 3;
 
-const DIALECTS: [(&str, Dialect); 5] = [
+/// All dialects of providers, and one of a framework; one writer writes all of these.
+const DIALECTS: [(&str, Dialect); 6] = [
     ("lcm", Dialect::Lcm),
     ("anthropic", Dialect::Anthropic),
     ("openai-chat", Dialect::OpenaiChat),
     ("openai-responses", Dialect::OpenaiResponses),
     ("gemini", Dialect::Gemini),
+    ("ai-sdk", Dialect::AiSdk),
 ];
 
 /// A store that several engines share, with the number of its reads.
@@ -182,6 +184,15 @@ fn message(dialect: Dialect, number: usize) -> String {
             let result = format!(r#"{{"name":"edit","response":{{"output":"{text}"}}}}"#);
             parts("user", &format!(r#"{{"functionResponse":{result}}}"#))
         }
+        (2 | 4 | 6, _) => {
+            let rest = format!(r#""toolCallId":"{id}","toolName":"edit","input":{args}"#);
+            list("assistant", &format!(r#"{{"type":"tool-call",{rest}}}"#))
+        }
+        (_, _) => {
+            let output = format!(r#"{{"type":"text","value":"{text}"}}"#);
+            let rest = format!(r#""toolCallId":"{id}","toolName":"edit","output":{output}"#);
+            list("tool", &format!(r#"{{"type":"tool-result",{rest}}}"#))
+        }
     }
 }
 
@@ -263,6 +274,10 @@ fn of_host(dialect: Dialect) -> types::Dialect {
         Dialect::OpenaiChat => types::Dialect::OpenaiChat,
         Dialect::OpenaiResponses => types::Dialect::OpenaiResponses,
         Dialect::Gemini => types::Dialect::Gemini,
+        Dialect::AiSdk => types::Dialect::AiSdk,
+        Dialect::Openclaw => types::Dialect::Openclaw,
+        Dialect::Langchain => types::Dialect::Langchain,
+        Dialect::OpenaiAgents => types::Dialect::OpenaiAgents,
     }
 }
 

@@ -146,7 +146,7 @@ fn fuzz_dialect(dialect: &str) {
         let back: Vec<&str> = back.elements().iter().map(|text| text.as_str().unwrap()).collect();
         assert_eq!(back, taken);
         for other in DIALECTS {
-            let args = Json::object([("budget", 4_000_000_u64.into()), ("dialect", other.into())]);
+            let args = Json::object([("budget", 100_000_u64.into()), ("dialect", other.into())]);
             let assembled = host.ask("context.assemble", &args).unwrap();
             let messages = assembled.field("messages_json").unwrap().clone();
             if other != "lcm" {

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::bill::Bill;
 
 /// Budget of the context of every turn, in tokens.
-const BUDGET: u32 = 18_000;
+const BUDGET: u32 = 16_000;
 /// Time for which the provider keeps a prefix, in milliseconds.
 const CACHE_MS: u64 = 5 * 60 * 1_000;
 /// One turn of so many comes after a pause of [`PAUSE_MS`].

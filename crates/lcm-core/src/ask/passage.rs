@@ -182,7 +182,17 @@ impl PassageSource {
         let at = grep::find_query_offset(query, &self.body).saturating_sub(lead);
         let at = self.body.floor_char_boundary(at);
         let word = self.body.get(at..).and_then(|rest| rest.find(char::is_whitespace));
-        if at == 0 { 0 } else { at + word.filter(|word| *word < lead).map_or(0, |word| word + 1) }
+        let after = word.filter(|word| *word < lead).map_or(0, |word| word + 1);
+        if at == 0 { 0 } else { self.keep_header_whole(at + after) }
+    }
+
+    /// Returns the beginning of the line at a byte offset of the body if the line is a header, which
+    /// says who speaks in the lines behind it; otherwise the offset.
+    fn keep_header_whole(&self, at: usize) -> usize {
+        let (before, _) = self.body.split_at_checked(at).unwrap_or_default();
+        let start = before.rfind('\n').map_or(0, |end| end + 1);
+        let line = self.body.get(start..).and_then(|rest| rest.lines().next());
+        if line.and_then(transcript::parse_block_header).is_some() { start } else { at }
     }
 
     /// Renders the header and the text from byte offset `at` on, cut to `tokens_max` tokens.
