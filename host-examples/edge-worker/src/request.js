@@ -17,7 +17,7 @@ const NUMBERS = [
   ...["depthMax", "tokensMax", "answerTokensMax", "requestsMax", "passesMax", "ttlMs"],
 ];
 const SWITCHES = [
-  ...["refuseReplay", "repeat", "defer", "force", "explain", "markCaches"],
+  ...["undated", "refuseReplay", "repeat", "defer", "force", "explain", "markCaches"],
   ...["includeContent", "includeMessages", "allConversations", "only", "logical"],
   ...["hasSummaries", "mayBeNew"],
 ];

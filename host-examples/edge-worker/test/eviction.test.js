@@ -121,7 +121,7 @@ test("an alarm that was killed with its object rings again", async () => {
     think();
     return new Promise((resolve) => setTimeout(resolve, 20));
   };
-  const [, { deferred }] = await chat.post("turn?budget=10000&defer=true", lines.join("\n"));
+  const [, { deferred }] = await chat.post("turn?budget=12000&defer=true", lines.join("\n"));
   assert.equal(deferred, true);
   await thinking;
   answer = async () => undefined;

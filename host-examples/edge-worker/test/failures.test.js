@@ -233,12 +233,12 @@ test("requests that race store everything once, and each has an answer", async (
 
 test("an alarm that rings twice, and beside a request, does what is owed once", async () => {
   const lcm = await open({ store: "memory:", complete: async () => SAID, environment: {} });
-  assert.equal((await lcm.turn("x", lines, { budget: 10_000, defer: true })).deferred, true);
-  await lcm.maintain("x", { budget: 10_000 });
+  assert.equal((await lcm.turn("x", lines, { budget: 12_000, defer: true })).deferred, true);
+  await lcm.maintain("x", { budget: 12_000 });
   const { summaries } = await lcm.status("x");
 
   const turn = async (chat) => {
-    const [, { deferred }] = await chat.post("turn?budget=10000&defer=true", lines.join("\n"));
+    const [, { deferred }] = await chat.post("turn?budget=12000&defer=true", lines.join("\n"));
     assert.equal(deferred, true);
   };
   const chat = client(worker, "twice");
@@ -248,7 +248,7 @@ test("an alarm that rings twice, and beside a request, does what is owed once", 
   // While the alarm waits for its model, another turn sets the alarm again, and a request does the
   // same work.
   await turn(chat);
-  const beside = chat.post("maintain?budget=10000");
+  const beside = chat.post("maintain?budget=12000");
   release();
   assert.equal((await beside)[0], 200);
   const settled = await eventually(async () => {
@@ -256,7 +256,7 @@ test("an alarm that rings twice, and beside a request, does what is owed once", 
     return isDeepStrictEqual(status.summaries, summaries) && status;
   });
   assert.equal(settled.debt, null);
-  const [, { compacted }] = await chat.post("maintain?budget=10000");
+  const [, { compacted }] = await chat.post("maintain?budget=12000");
   assert.equal(compacted, null);
   assert.deepEqual((await chat.get("status"))[1], settled);
   await isWhole(chat);

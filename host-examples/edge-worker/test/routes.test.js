@@ -208,7 +208,7 @@ test("after a failure the alarm rings when the engine says, after a refusal neve
     const chat = client(worker, `pause ${failure.status}`);
     const { length } = model.asked;
     answer = async () => failure;
-    await chat.post("turn?budget=10000&defer=true", lines.join("\n"));
+    await chat.post("turn?budget=12000&defer=true", lines.join("\n"));
     await eventually(() => model.asked.length > length);
     const debt = await eventually(async () => {
       const [, status] = await chat.get("status");
@@ -226,7 +226,7 @@ test("after a failure the alarm rings when the engine says, after a refusal neve
 
 test("what a turn puts off is done by the alarm", async () => {
   const chat = client(worker, "alarm");
-  const [, turn] = await chat.post("turn?budget=10000&defer=true", lines.join("\n"));
+  const [, turn] = await chat.post("turn?budget=12000&defer=true", lines.join("\n"));
   assert.deepEqual([turn.receipt.ingested, turn.deferred], [lines.length, true]);
   const status = await eventually(async () => {
     const [, seen] = await chat.get("status");

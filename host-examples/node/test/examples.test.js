@@ -29,7 +29,7 @@ function examples(types) {
 function run(program) {
   return withEngine("memory:", async (lcm) => {
     await lcm.append("chat", lines);
-    await lcm.compact("chat", { budget: 3_000 });
+    await lcm.compact("chat", { budget: 4_000 });
     await new AsyncFunction("lcm", "assert", program)(lcm, assert);
   });
 }

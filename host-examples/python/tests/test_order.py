@@ -118,10 +118,10 @@ class Order(unittest.IsolatedAsyncioTestCase):
             return "A summary."
 
         lcm = await opened_async(complete=model)
-        compacting = asyncio.create_task(lcm.turn("c", MANY, 4_000))
+        compacting = asyncio.create_task(lcm.turn("c", MANY, 6_000))
         await asked.wait()
         self.assertEqual((await lcm.append("c", [message(250)], append_mode="new"))["ingested"], 1)
-        self.assertTrue((await lcm.assemble("c", 4_000))["messages"])
+        self.assertTrue((await lcm.assemble("c", 6_000))["messages"])
         closing = asyncio.create_task(lcm.close())
         while True:
             try:
@@ -146,7 +146,7 @@ class Order(unittest.IsolatedAsyncioTestCase):
 
         async with await opened_async(complete=model) as lcm:
             await lcm.append("c", MANY)
-            await lcm.compact("c", 4_000)
+            await lcm.compact("c", 6_000)
         said = "conflict: `close` waits for the call that it was called from"
         self.assertEqual(set(ends), {said})
 
@@ -159,7 +159,7 @@ class Order(unittest.IsolatedAsyncioTestCase):
 
         lcm = await opened_async(complete=model)
         await lcm.append("c", MANY)
-        maintaining = asyncio.create_task(lcm.maintain("c", 4_000))
+        maintaining = asyncio.create_task(lcm.maintain("c", 6_000))
         await asked.wait()
         maintaining.cancel()
         await lcm.close()
@@ -190,7 +190,7 @@ class Compactions(unittest.IsolatedAsyncioTestCase):
             asked.clear()
             async with await opened_async(complete=model) as lcm:
                 await lcm.append("c", MANY)
-                both = [getattr(lcm, name)("c", 4_000) for name in (one, two)]
+                both = [getattr(lcm, name)("c", 6_000) for name in (one, two)]
                 first, second = await asyncio.gather(*both)
                 summaries = await lcm.listing("summaries", "c")
             done = [each.get("compacted", each) for each in (first, second)]
@@ -211,7 +211,7 @@ class Compactions(unittest.IsolatedAsyncioTestCase):
             await opened_async(str(path), complete=model) as other,
         ):
             await one.append("c", MANY)
-            await asyncio.gather(one.compact("c", 4_000), other.maintain("c", 4_000))
+            await asyncio.gather(one.compact("c", 6_000), other.maintain("c", 6_000))
         self.assertTrue(asked)
         self.assertEqual(len(asked), len(set(asked)))
 
@@ -225,9 +225,9 @@ class Compactions(unittest.IsolatedAsyncioTestCase):
 
         async with await opened_async(complete=model) as lcm:
             await lcm.append("c", MANY)
-            first = asyncio.create_task(lcm.compact("c", 4_000))
+            first = asyncio.create_task(lcm.compact("c", 6_000))
             await asked.wait()
-            second = asyncio.create_task(lcm.turn("c", [message(250)], 4_000, append_mode="new"))
+            second = asyncio.create_task(lcm.turn("c", [message(250)], 6_000, append_mode="new"))
             while (await lcm.status("c"))["messages"] < 251:
                 pass
             answered.set()
@@ -239,14 +239,14 @@ class Compactions(unittest.IsolatedAsyncioTestCase):
 
         async def model(request):
             try:
-                await lcm.compact("c", 4_000)
+                await lcm.compact("c", 6_000)
             except LcmError as error:
                 ends.append(error.code)
             return "A summary."
 
         async with await opened_async(complete=model) as lcm:
             await lcm.append("c", MANY)
-            await lcm.compact("c", 4_000)
+            await lcm.compact("c", 6_000)
         self.assertEqual(set(ends), {"conflict"})
 
     def test_two_threads_ask_a_model_once(self):
@@ -258,7 +258,7 @@ class Compactions(unittest.IsolatedAsyncioTestCase):
 
         def compact(lcm):
             both.wait()
-            ends.append(lcm.compact("c", 4_000))
+            ends.append(lcm.compact("c", 6_000))
 
         store = MemoryStore()
         with opened(store, model) as lcm, opened(store, model) as other:
@@ -280,32 +280,32 @@ class Compactions(unittest.IsolatedAsyncioTestCase):
             def model(request, said=said, others=others):
                 if not others:
                     with opened(elsewhere, lambda request: said or "The other one.") as other:
-                        others.append(other.compact("c", 4_000))
+                        others.append(other.compact("c", 6_000))
                 return said or "This one."
 
             store, elsewhere = MemoryStore(), MemoryStore()
             elsewhere.entries = store.entries  # Two objects over one store, like two processes.
             with opened(store, model) as lcm:
                 lcm.append("c", MANY)
-                mine, (theirs,) = lcm.compact("c", 4_000), others
+                mine, (theirs,) = lcm.compact("c", 6_000), others
             one, two = ({each["summary_id"] for each in done["passes"]} for done in (mine, theirs))
             self.assertTrue(two)
             self.assertEqual(one & two, set())
-            self.assertLess(mine["tokens_after"], 4_000)
+            self.assertLess(mine["tokens_after"], 6_000)
 
     def test_a_blocking_model_that_compacts_what_it_is_asked_for_is_refused(self):
         ends = []
 
         def model(request):
             try:
-                lcm.maintain("c", 4_000)
+                lcm.maintain("c", 6_000)
             except LcmError as error:
                 ends.append(error.code)
             return "A summary."
 
         with opened(complete=model) as lcm:
             lcm.append("c", MANY)
-            self.assertTrue(lcm.compact("c", 4_000)["passes"])
+            self.assertTrue(lcm.compact("c", 6_000)["passes"])
         self.assertEqual(set(ends), {"conflict"})
 
 
@@ -319,10 +319,10 @@ class BlockingModels(unittest.IsolatedAsyncioTestCase):
 
         async with await opened_async(complete=model, retries=0) as lcm:
             await lcm.append("c", MANY)
-            compacting = asyncio.create_task(lcm.compact("c", 4_000))
+            compacting = asyncio.create_task(lcm.compact("c", 6_000))
             while not asked.is_set():
                 await asyncio.sleep(0)
-            self.assertTrue((await lcm.assemble("c", 4_000))["messages"])
+            self.assertTrue((await lcm.assemble("c", 6_000))["messages"])
             answered.set()
             done = await compacting
         self.assertEqual((done["status"], done["failure"]), ("done", None))
@@ -340,12 +340,12 @@ class BlockingModels(unittest.IsolatedAsyncioTestCase):
 
         async with await opened_async(complete=stops, retries=0) as lcm:
             await lcm.append("c", MANY)
-            failure = (await lcm.compact("c", 4_000))["failure"]
+            failure = (await lcm.compact("c", 6_000))["failure"]
             self.assertIn("StopIteration", failure["message"])
         for complete in (lambda request: later(request), Callable()):
             async with await opened_async(complete=complete, retries=0) as lcm:
                 await lcm.append("c", MANY)
-                self.assertIsNone((await lcm.compact("c", 4_000))["failure"])
+                self.assertIsNone((await lcm.compact("c", 6_000))["failure"])
 
 
 if __name__ == "__main__":
