@@ -186,7 +186,7 @@ impl PassageSource {
         if at == 0 { 0 } else { self.keep_header_whole(at + after) }
     }
 
-    /// Returns the beginning of the line at a byte offset of the body if the line is a header, which
+    /// Returns the beginning of the line at a byte offset of the body if the line is a header that
     /// says who speaks in the lines behind it; otherwise the offset.
     fn keep_header_whole(&self, at: usize) -> usize {
         let (before, _) = self.body.split_at_checked(at).unwrap_or_default();
