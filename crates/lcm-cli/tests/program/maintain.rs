@@ -60,7 +60,7 @@ fn a_family_is_served_as_a_whole() {
         place.run(&asked).ok();
     }
     place.run(&["reset", "--conversation", "one", "--now", &at(2)]).ok();
-    let asked = ["--family", "demo", "--budget", "14000"];
+    let asked = ["--family", "demo", "--budget", "18000"];
     let failing = [&asked[..], &["--retries", "0", "--llm", &broken]].concat();
     let (code, done) = maintain(&place, 3, &failing);
     assert_eq!((code, keys(&done)), (6, vec!["reports", "unserved"]));
@@ -106,25 +106,25 @@ fn a_failure_and_a_refused_key_are_waited_out() {
     let place = begin();
     let broken = model(&place, "echo 'out of order' >&2; exit 1");
     // Over the threshold and within the budget.
-    let asked = ["--budget", "14000", "--retries", "0", "--llm", &broken];
+    let asked = ["--budget", "18000", "--retries", "0", "--llm", &broken];
     for (minutes, code, failures) in [(0, 6, 1), (4, 0, 1), (5, 6, 2), (14, 0, 2)] {
         let (ended, report) = maintain(&place, minutes, &asked);
         assert_eq!((ended, &report["debt"]["failures"]), (code, &json!(failures)), "{report}");
         assert_eq!(report["compacted"].is_null(), code == 0, "{minutes}: {report}");
     }
-    let said = place.run(&["maintain", "--budget", "14000", "--now", "1700000840000"]).ok().out;
+    let said = place.run(&["maintain", "--budget", "18000", "--now", "1700000840000"]).ok().out;
     assert!(said.contains("2 failures, next attempt at 2023-11-14T22:28:20.000Z"), "{said}");
     assert_eq!(place.json(&["status"])["debt"]["failures"], 2);
 
     let place = begin();
     let refused = model(&place, r#"echo '{"error": {"code": "auth", "message": "bad key"}}'"#);
-    let asked = ["--budget", "14000", "--llm", &refused];
+    let asked = ["--budget", "18000", "--llm", &refused];
     let (ended, said) = maintain(&place, 0, &asked);
     assert!(ended == 6 && said.as_str().unwrap().contains("bad key"), "{said}");
     assert_eq!(place.json(&["status"])["debt"]["failures"], 1);
     let (ended, report) = maintain(&place, 4, &asked);
     assert_eq!((ended, &report["compacted"]), (0, &Value::Null));
-    let (code, done) = maintain(&place, 5, &["--budget", "14000"]);
+    let (code, done) = maintain(&place, 5, &["--budget", "18000"]);
     assert_eq!(
         (code, &done["debt"], &done["compacted"]["status"]),
         (0, &Value::Null, &json!("done"))
@@ -150,7 +150,7 @@ fn a_model_that_answers_in_vain_is_paused_and_work_is_left() {
 fn a_model_is_waited_for_as_long_as_said() {
     let place = Place::with_demo();
     let slow = model(&place, "sleep 3600");
-    let asked = ["--budget", "14000", "--retries", "0", "--timeout", "1", "--llm", &slow];
+    let asked = ["--budget", "18000", "--retries", "0", "--timeout", "1", "--llm", &slow];
     let began = std::time::Instant::now();
     let (code, report) = maintain(&place, 0, &asked);
     assert!(began.elapsed() < Duration::from_secs(30));

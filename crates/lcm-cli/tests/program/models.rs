@@ -51,7 +51,7 @@ fn a_model_that_fails_is_no_reason_to_lose_a_context_that_fits() {
     let before = place.logical_digest();
     let model = model(&place, "model.sh", "echo 'out of order' >&2; exit 1");
     let common = ["compact", "--retries", "0", "--llm", &model, "--json"];
-    let ran = place.run(&[&common[..], &["--budget", "14000"]].concat());
+    let ran = place.run(&[&common[..], &["--budget", "18000"]].concat());
     assert_eq!(ran.code, 6, "{}{}", ran.out, ran.err);
     let report: Value = serde_json::from_str(&ran.out).unwrap();
     assert_eq!(report["status"], "model-unavailable");
