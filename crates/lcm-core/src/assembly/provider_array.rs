@@ -109,7 +109,7 @@ impl ProviderArray {
             let Some(cut) = self.find_cut(equal) else { return false };
             let rest = entries.get(cut.entry..).unwrap_or_default();
             let output = dialect::render(dialect, rest, ArrayPart::Rest);
-            if self.can_append(dialect, cut, &output) {
+            if self.can_append(dialect, cut, rest, &output) {
                 self.replace_after(cut, output);
                 return true;
             }
@@ -118,9 +118,15 @@ impl ProviderArray {
         false
     }
 
-    /// Returns whether `output` may follow the part before a cut. `output` was rendered from the
-    /// entries behind the cut alone; it must equal their output in the whole array.
-    fn can_append(&self, dialect: Dialect, cut: ArrayCut, output: &dialect::RenderOutput) -> bool {
+    /// Returns whether `output` may follow the part before a cut. `output` was rendered from `rest`,
+    /// the entries behind the cut, alone; it must equal their output in the whole array.
+    fn can_append(
+        &self,
+        dialect: Dialect,
+        cut: ArrayCut,
+        rest: &[RenderEntry],
+        output: &dialect::RenderOutput,
+    ) -> bool {
         let merges = || {
             let last = self.message_json(cut.message - 1).map(role_prefix).unwrap_or_default();
             let is_same = output.json.starts_with(last);
@@ -131,7 +137,7 @@ impl ProviderArray {
             // Only the newest cache marks are kept: whether a mark stays depends on later messages.
             && self.first_cache_mark >= self.end_offset(cut)
             && self.has_whole_pairs(cut)
-            && !self.splits_message(cut)
+            && !self.splits_message(cut, rest, output)
             && !(dialect == Dialect::OpenaiResponses && self.has_lost_reasoning(cut))
             && !self.has_shared_ids(cut, &output.ids)
             && !(matches!(dialect, Dialect::Anthropic | Dialect::Gemini) && merges())
@@ -188,16 +194,32 @@ impl ProviderArray {
         self.notes.has_note(RenderNote::ReasoningLeftOut, &|at| at < cut.entry && is_own(at))
     }
 
-    /// Returns whether the entries on both sides of a cut are messages of the model. These are one
-    /// message: calls without ids and thinking depend on the other side. A result without its call
-    /// becomes a message of the model.
-    fn splits_message(&self, cut: ArrayCut) -> bool {
-        let is_of = |at: Option<usize>, roles: &[Role]| {
-            let origin = at.and_then(|at| self.entries.get(at)).map(|entry| entry.origin);
-            matches!(origin, Some(EntryOrigin::Message { role, .. }) if roles.contains(&role))
+    /// Returns whether the model speaks on both sides of a cut. That is one message: calls without
+    /// ids, results that are missing and thinking depend on the other side. An entry that is not
+    /// written divides nothing, and a result without its call becomes a message of the model.
+    fn splits_message(
+        &self,
+        cut: ArrayCut,
+        rest: &[RenderEntry],
+        output: &dialect::RenderOutput,
+    ) -> bool {
+        let role = |entry: &RenderEntry| match entry.origin {
+            EntryOrigin::Message { role, .. } => Some(role),
+            _ => None,
         };
-        is_of(cut.entry.checked_sub(1), &[Role::Assistant])
-            && is_of(Some(cut.entry), &[Role::Assistant, Role::Tool])
+        let is_orphan = |notes: &RenderNotes, from: usize, to: usize| {
+            notes.has_note(RenderNote::OrphanResult, &|at| (from..=to).contains(&at))
+        };
+        let last = cut.element.checked_sub(1).and_then(|at| self.elements.get(at));
+        let (from, to) = (last.map_or(0, |last| last.entry), cut.entry.saturating_sub(1));
+        let before = self.entries.get(from..=to).unwrap_or_default();
+        let first = output.elements.first().map_or(0, |first| first.entry);
+        let behind = rest.get(..=first).unwrap_or_default();
+        let is_open = before.iter().any(|entry| role(entry) == Some(Role::Assistant));
+        let goes_on =
+            |entry: &RenderEntry| matches!(role(entry), Some(Role::Assistant | Role::Tool));
+        (is_open || is_orphan(&self.notes, from, to))
+            && (behind.iter().any(goes_on) || is_orphan(&output.notes, 0, first))
     }
 
     /// Returns whether every call is on the same side of a cut as its result.
