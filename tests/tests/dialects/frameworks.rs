@@ -20,10 +20,10 @@ const SEEDS: u64 = 300;
 /// Writes an event as messages of a framework.
 pub(crate) fn write(dialect: Dialect, event: &Event, random: &mut Random) -> Vec<String> {
     let messages = match dialect {
-        Dialect::AiSdk => ai_sdk(event, random),
-        Dialect::Openclaw => open_claw(event, random),
-        Dialect::Langchain => lang_chain(event, random),
-        _ => openai_agents(event, random),
+        Dialect::AiSdk => write_ai_sdk(event, random),
+        Dialect::Openclaw => write_open_claw(event, random),
+        Dialect::Langchain => write_lang_chain(event, random),
+        _ => write_openai_agents(event, random),
     };
     messages.iter().map(Value::to_string).collect()
 }
@@ -36,15 +36,15 @@ fn with_id(mut value: Value, key: &str, id: Option<&String>) -> Value {
     value
 }
 
-fn text(text: &str) -> Value {
+fn text_part(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
 
-fn image(key: &str, mime: &str) -> Value {
+fn image_part(key: &str, mime: &str) -> Value {
     json!({"type": "image", (key): "iVBORw0K", (mime): "image/png"})
 }
 
-fn ai_sdk(event: &Event, random: &mut Random) -> Vec<Value> {
+fn write_ai_sdk(event: &Event, random: &mut Random) -> Vec<Value> {
     let call = |call: &Call| {
         let input = json!({"a": call.word});
         let part = json!({"type": "tool-call", "toolName": "read it", "input": input});
@@ -58,7 +58,7 @@ fn ai_sdk(event: &Event, random: &mut Random) -> Vec<Value> {
     };
     match event {
         Event::User(word) if random.chance(500) => vec![json!({"role": "user", "content": word})],
-        Event::User(word) => vec![json!({"role": "user", "content": [text(word)],
+        Event::User(word) => vec![json!({"role": "user", "content": [text_part(word)],
             "providerOptions": {"x": {"y": 1}}})],
         Event::System(word) => vec![json!({"role": "system", "content": word})],
         Event::UserOfNothing => vec![json!({"role": "user", "content": []})],
@@ -68,7 +68,7 @@ fn ai_sdk(event: &Event, random: &mut Random) -> Vec<Value> {
                 "providerOptions": {"anthropic": {"signature": "c2ln"}}})
             });
             let parts: Vec<Value> = thought
-                .chain(said.iter().map(|word| text(word)))
+                .chain(said.iter().map(|word| text_part(word)))
                 .chain(calls.iter().map(call))
                 .collect();
             vec![json!({"role": "assistant", "content": parts})]
@@ -86,26 +86,26 @@ fn ai_sdk(event: &Event, random: &mut Random) -> Vec<Value> {
                 "output": {"type": "json", "value": [1]}});
             let mut parts = vec![call];
             parts.extend(is_answered.then_some(result));
-            parts.extend(is_answered.then(|| text(word)));
+            parts.extend(is_answered.then(|| text_part(word)));
             vec![json!({"role": "assistant", "content": parts})]
         }
-        Event::Media(word) => vec![json!({"role": "user", "content": [text(word),
-            image("image", "mediaType"),
+        Event::Media(word) => vec![json!({"role": "user", "content": [text_part(word),
+            image_part("image", "mediaType"),
             {"type": "file", "mediaType": "application/pdf", "data": "JVBE", "filename": "a.pdf"},
             {"type": "image", "image": "https://example.com/a.png"}]})],
         Event::Unknown(word) => vec![json!({"role": "user", "content":
-            [{"type": "of_tomorrow", "x": 1}, text(word)]})],
+            [{"type": "of_tomorrow", "x": 1}, text_part(word)]})],
     }
 }
 
-fn open_claw(event: &Event, random: &mut Random) -> Vec<Value> {
+fn write_open_claw(event: &Event, random: &mut Random) -> Vec<Value> {
     let call = |call: &Call| {
         let part = json!({"type": "toolCall", "name": "read it", "arguments": {"a": call.word}});
         with_id(part, "id", call.id.as_ref())
     };
     let result = |one: &Outcome| {
         let message = json!({"role": "toolResult", "toolName": "read it", "isError": one.is_error,
-            "content": [text(&one.word)], "details": {"n": 1}, "timestamp": 1_700_000_000_000_u64});
+            "content": [text_part(&one.word)], "details": {"n": 1}, "timestamp": 1_700_000_000_000_u64});
         with_id(message, "toolCallId", one.id.as_ref())
     };
     let answer = |parts: Vec<Value>| {
@@ -119,7 +119,7 @@ fn open_claw(event: &Event, random: &mut Random) -> Vec<Value> {
         Event::User(word) if random.chance(500) => {
             vec![json!({"role": "user", "content": word, "timestamp": 5})]
         }
-        Event::User(word) => vec![json!({"role": "user", "content": [text(word)]})],
+        Event::User(word) => vec![json!({"role": "user", "content": [text_part(word)]})],
         Event::System(word) => vec![json!({"role": "system", "content": word})],
         Event::UserOfNothing => vec![json!({"role": "user", "content": []})],
         Event::Assistant { thought, text: said, calls } => {
@@ -127,7 +127,7 @@ fn open_claw(event: &Event, random: &mut Random) -> Vec<Value> {
                 json!({"type": "thinking", "thinking": word,
                 "thinkingSignature": "c2ln"})
             });
-            let said = said.iter().map(|word| text(word));
+            let said = said.iter().map(|word| text_part(word));
             vec![answer(thought.chain(said).chain(calls.iter().map(call)).collect())]
         }
         Event::Results { list, text: said } => {
@@ -138,13 +138,13 @@ fn open_claw(event: &Event, random: &mut Random) -> Vec<Value> {
         Event::Served { word, .. } => vec![json!({"role": "bashExecution", "command": word,
             "output": "", "exitCode": null, "cancelled": false, "truncated": false})],
         Event::Media(word) => vec![json!({"role": "user", "content":
-            [text(word), image("data", "mimeType")]})],
+            [text_part(word), image_part("data", "mimeType")]})],
         Event::Unknown(word) => vec![json!({"role": "user", "content":
-            [{"type": "of_tomorrow", "x": 1}, text(word)]})],
+            [{"type": "of_tomorrow", "x": 1}, text_part(word)]})],
     }
 }
 
-fn lang_chain(event: &Event, random: &mut Random) -> Vec<Value> {
+fn write_lang_chain(event: &Event, random: &mut Random) -> Vec<Value> {
     let form = random.between(0, 2);
     let message = |kind: &str, class: &str, data: Value| match form {
         0 => json!({"type": kind, "data": data}),
@@ -178,7 +178,8 @@ fn lang_chain(event: &Event, random: &mut Random) -> Vec<Value> {
                 json!({"type": "thinking", "thinking": word,
                 "signature": "c2ln"})
             });
-            let content: Vec<Value> = thought.chain(said.iter().map(|word| text(word))).collect();
+            let content: Vec<Value> =
+                thought.chain(said.iter().map(|word| text_part(word))).collect();
             let calls: Vec<Value> = calls.iter().map(call).collect();
             vec![message(
                 "ai",
@@ -197,14 +198,14 @@ fn lang_chain(event: &Event, random: &mut Random) -> Vec<Value> {
             "AIMessageChunk",
             json!({"content": word, "tool_call_chunks": []}),
         )],
-        Event::Media(word) => vec![human(json!([text(word),
+        Event::Media(word) => vec![human(json!([text_part(word),
             {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0K"}},
             {"type": "image", "base64": "iVBORw0K", "mime_type": "image/png"}]))],
-        Event::Unknown(word) => vec![human(json!([{"type": "of_tomorrow"}, text(word)]))],
+        Event::Unknown(word) => vec![human(json!([{"type": "of_tomorrow"}, text_part(word)]))],
     }
 }
 
-fn openai_agents(event: &Event, random: &mut Random) -> Vec<Value> {
+fn write_openai_agents(event: &Event, random: &mut Random) -> Vec<Value> {
     let user = |content: Value| json!({"type": "message", "role": "user", "content": content});
     let input = |word: &str| json!({"type": "input_text", "text": word});
     match event {

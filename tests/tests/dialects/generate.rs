@@ -216,16 +216,16 @@ pub(crate) fn optional(key: &str, value: Option<&String>) -> String {
 /// Writes an event as messages of a dialect.
 pub(crate) fn write(dialect: Dialect, event: &Event, random: &mut Random) -> Vec<String> {
     match dialect {
-        Dialect::Lcm => vec![lcm(event)],
-        Dialect::Anthropic => anthropic(event, random),
-        Dialect::OpenaiChat => openai_chat(event, random),
-        Dialect::OpenaiResponses => write::openai_responses(event, random),
-        Dialect::Gemini => write::gemini(event, random),
+        Dialect::Lcm => vec![write_lcm(event)],
+        Dialect::Anthropic => write_anthropic(event, random),
+        Dialect::OpenaiChat => write_chat(event, random),
+        Dialect::OpenaiResponses => write::write_responses(event, random),
+        Dialect::Gemini => write::write_gemini(event, random),
         _ => frameworks::write(dialect, event, random),
     }
 }
 
-fn lcm(event: &Event) -> String {
+fn write_lcm(event: &Event) -> String {
     let parts = |role: &str, parts: Vec<String>| {
         format!("{{\"role\":\"{role}\",\"parts\":[{}]}}", parts.join(","))
     };
@@ -281,7 +281,7 @@ fn lcm(event: &Event) -> String {
     }
 }
 
-fn anthropic(event: &Event, random: &mut Random) -> Vec<String> {
+fn write_anthropic(event: &Event, random: &mut Random) -> Vec<String> {
     let message = |role: &str, blocks: Vec<String>| {
         let content = blocks.join(",");
         format!("{{\"role\":\"{role}\",\"content\":[{content}],\"id\":null,\"usage\":{{}}}}")
@@ -315,7 +315,7 @@ fn anthropic(event: &Event, random: &mut Random) -> Vec<String> {
             message("user", all)
         }
         Event::Served { id, word, is_answered } => {
-            return served(id, &text(word), *is_answered, random);
+            return write_served(id, &text(word), *is_answered, random);
         }
         Event::Media(word) => message(
             "user",
@@ -338,7 +338,7 @@ fn anthropic(event: &Event, random: &mut Random) -> Vec<String> {
 
 /// Returns a call that the provider answers, and its result with a text: in one message, on two
 /// sides of what the user said, or around a tool of the host that the provider's code calls.
-fn served(id: &str, text: &str, is_answered: bool, random: &mut Random) -> Vec<String> {
+fn write_served(id: &str, text: &str, is_answered: bool, random: &mut Random) -> Vec<String> {
     let message =
         |role: &str, content: &str| format!("{{\"role\":\"{role}\",\"content\":[{content}]}}");
     let kind = random.between(0, 3);
@@ -439,7 +439,7 @@ fn chat_calls(calls: &[Call], random: &mut Random) -> Vec<String> {
     calls.iter().map(call).collect()
 }
 
-fn openai_chat(event: &Event, random: &mut Random) -> Vec<String> {
+fn write_chat(event: &Event, random: &mut Random) -> Vec<String> {
     let message = |role: &str, members: String| format!("{{\"role\":\"{role}\"{members}}}");
     let content = |text: &String| format!(",\"content\":{}", string(text));
     vec![match event {

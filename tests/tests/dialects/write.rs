@@ -21,7 +21,7 @@ fn name(prefix: &str, random: &mut Random) -> String {
     format!("{prefix}_{:016x}", random.between(0, u64::MAX - 1))
 }
 
-pub(crate) fn openai_responses(event: &Event, random: &mut Random) -> Vec<String> {
+pub(crate) fn write_responses(event: &Event, random: &mut Random) -> Vec<String> {
     let said =
         |role: &str, text: &str| format!("{{\"role\":\"{role}\",\"content\":{}}}", string(text));
     let listed = |content: String| {
@@ -37,7 +37,8 @@ pub(crate) fn openai_responses(event: &Event, random: &mut Random) -> Vec<String
         }
         Event::UserOfNothing => vec![listed(String::new())],
         Event::Assistant { thought, text, calls } => {
-            let mut out: Vec<String> = thought.iter().map(|word| reasoning(word, random)).collect();
+            let mut out: Vec<String> =
+                thought.iter().map(|word| write_reasoning(word, random)).collect();
             out.extend(text.iter().map(|word| output_message(word, random)));
             for call in calls {
                 let arguments = string(&format!("{{\"a\": {}}}", string(&call.word)));
@@ -63,9 +64,9 @@ pub(crate) fn openai_responses(event: &Event, random: &mut Random) -> Vec<String
             out
         }
         Event::Served { id, word, is_answered } if random.chance(300) => {
-            program(id, word, *is_answered)
+            write_program(id, word, *is_answered)
         }
-        Event::Served { word, is_answered, .. } => searched(word, *is_answered, random),
+        Event::Served { word, is_answered, .. } => write_search(word, *is_answered, random),
         Event::Media(word) => vec![listed(
             [
                 text(word),
@@ -84,9 +85,9 @@ pub(crate) fn openai_responses(event: &Event, random: &mut Random) -> Vec<String
 }
 
 /// Returns a web search with its reasoning, and a text if it is answered.
-fn searched(word: &str, is_answered: bool, random: &mut Random) -> Vec<String> {
+fn write_search(word: &str, is_answered: bool, random: &mut Random) -> Vec<String> {
     let mut out = vec![
-        reasoning("look it up", random),
+        write_reasoning("look it up", random),
         format!(
             "{{\"type\":\"web_search_call\",\"id\":\"{}\",\"status\":\"completed\",\
              \"action\":{{\"type\":\"search\",\"query\":\"q\",\"sources\":null}}}}",
@@ -99,7 +100,7 @@ fn searched(word: &str, is_answered: bool, random: &mut Random) -> Vec<String> {
 
 /// Returns a program of the provider, a function call that it made, the result of the call, and the
 /// output of the program if it is answered.
-fn program(id: &str, word: &str, is_answered: bool) -> Vec<String> {
+fn write_program(id: &str, word: &str, is_answered: bool) -> Vec<String> {
     let mut out = vec![
         format!(
             "{{\"type\":\"program\",\"id\":\"pr_{id}\",\"call_id\":\"{id}\",\"code\":\"rows()\",\
@@ -121,7 +122,7 @@ fn program(id: &str, word: &str, is_answered: bool) -> Vec<String> {
     out
 }
 
-fn reasoning(word: &str, random: &mut Random) -> String {
+fn write_reasoning(word: &str, random: &mut Random) -> String {
     let encrypted = if random.chance(500) { ",\"encrypted_content\":\"ZW5j\"" } else { "" };
     format!(
         "{{\"type\":\"reasoning\",\"id\":\"{}\",\"summary\":[{{\"type\":\"summary_text\",\
@@ -156,7 +157,7 @@ fn output(one: &Outcome, random: &mut Random) -> String {
     format!("{{\"type\":\"{kind}_output\"{id},\"output\":{output}}}")
 }
 
-pub(crate) fn gemini(event: &Event, random: &mut Random) -> Vec<String> {
+pub(crate) fn write_gemini(event: &Event, random: &mut Random) -> Vec<String> {
     let content = |role: &str, parts: Vec<String>| {
         format!("{{\"role\":\"{role}\",\"parts\":[{}]}}", parts.join(","))
     };

@@ -34,7 +34,7 @@ use lcm_text::base::{
 
 use super::{
     cursor,
-    export_format::{self, FORMAT, LineChecksum, SummaryPlace, begin_line, dialect_name},
+    export_format::{self, FORMAT, LineChecksum, SummaryPlace, begin_line},
 };
 
 /// Maximum bytes of the lines on one page with several lines. Escapes in the JSON array may double
@@ -351,7 +351,7 @@ impl SectionExporter<'_, '_> {
         let begin_message = |kind: &str| {
             let mut line = begin_line(kind);
             line.add_number("seq", seq);
-            line.add_text("dialect", dialect_name(placed.dialect));
+            line.add_text("dialect", placed.dialect.as_str());
             line.add_message_time("time", placed.stored.time);
             if let Some(placeholder) = &placed.stored.placeholder {
                 line.add_number("payload_tokens_min", placeholder.payload_tokens_min.into());

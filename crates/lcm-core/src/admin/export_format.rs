@@ -56,18 +56,6 @@ const NOT_A_LINE: &str = "is not a line of an export";
 /// Checksum over all lines of an export up to one line; zeros before the first line.
 pub(super) type LineChecksum = [u8; 8];
 
-/// Dialects by name.
-const DIALECTS: [(&str, Dialect); 9] = [
-    ("lcm", Dialect::Lcm),
-    ("anthropic", Dialect::Anthropic),
-    ("openai-chat", Dialect::OpenaiChat),
-    ("openai-responses", Dialect::OpenaiResponses),
-    ("gemini", Dialect::Gemini),
-    ("ai-sdk", Dialect::AiSdk),
-    ("openclaw", Dialect::Openclaw),
-    ("langchain", Dialect::Langchain),
-    ("openai-agents", Dialect::OpenaiAgents),
-];
 const LEVELS: [StoredLevel; 3] =
     [StoredLevel::Normal, StoredLevel::Aggressive, StoredLevel::Fallback];
 const FINISHES: [StoredFinish; 3] =
@@ -398,13 +386,8 @@ fn parse_time(fields: &mut JsonFields<'_>, key: &str, text: &str) -> Timestamp {
 }
 
 fn read_dialect(fields: &mut JsonFields<'_>) -> Dialect {
-    let index = fields.take_choice("dialect", &DIALECTS.map(|(name, _)| name));
-    DIALECTS.get(index).map_or(Dialect::Lcm, |(_, dialect)| *dialect)
-}
-
-/// Returns the name of a dialect in a line.
-pub(super) fn dialect_name(dialect: Dialect) -> &'static str {
-    DIALECTS.iter().find(|(_, known)| *known == dialect).map_or("", |(name, _)| name)
+    let index = fields.take_choice("dialect", &Dialect::ALL.map(Dialect::as_str));
+    Dialect::ALL.get(index).copied().unwrap_or(Dialect::Lcm)
 }
 
 /// Parses the printed id `name` of a summary; records a fault of the field `key` if `name` is no
@@ -442,7 +425,7 @@ pub(super) fn write_system(version: &SystemVersion, texts: &[SystemText]) -> Jso
     let mut messages = JsonWriter::new_array();
     for (message, text) in version.messages.iter().zip(texts) {
         let mut row = JsonWriter::new_object();
-        row.add_text("dialect", dialect_name(message.dialect));
+        row.add_text("dialect", message.dialect.as_str());
         match &message.raw {
             RawText::Inline(_) => row.add_text("text", &text.raw),
             RawText::Chunked { sha256, .. } => row.add_text("sha256", &hash::hex(sha256)),

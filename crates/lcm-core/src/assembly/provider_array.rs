@@ -118,8 +118,8 @@ impl ProviderArray {
         false
     }
 
-    /// Returns whether `output` may follow the part before a cut. `output` was rendered from `rest`,
-    /// the entries behind the cut, alone; it must equal their output in the whole array.
+    /// Returns whether `output` may follow the part before a cut. It was rendered from `rest`, the
+    /// entries behind the cut, alone and must equal their output in the whole array.
     fn can_append(
         &self,
         dialect: Dialect,

@@ -14,7 +14,7 @@ use lcm_text::{
     base::error::Result,
     types::{
         api::{ApplyOptions, ApplyOutcome, ApplyStatus},
-        model::{Completion, CompletionErrorCode, CompletionResult},
+        model::{Completion, CompletionResult},
     },
 };
 
@@ -69,7 +69,7 @@ pub(crate) fn apply(
         CompletionResult::Done(completion) => Some(completion),
         CompletionResult::Failed(failure) => {
             let is_refused = settlement.task.is_refused_by(failure.code);
-            settlement.is_too_long = failure.code == CompletionErrorCode::ContextTooLong;
+            settlement.failure = Some(failure.code);
             // A provisional summary stays as it is while the model fails.
             let falls_back = is_over && settlement.task.replaced_id().is_none();
             if !is_refused && !falls_back {

@@ -73,11 +73,11 @@ pub(crate) fn run(
         let completion = match model.complete(&request) {
             CompletionResult::Done(completion) => completion,
             CompletionResult::Failed(error) => {
-                settlement.is_too_long = error.code == CompletionErrorCode::ContextTooLong;
-                if settlement.is_too_long && settlement.show_less(&splice) {
-                    continue;
-                }
-                break settlement.settle_failure(session, &splice, error.code)?;
+                let Some(next) = settlement.show_less(error.code, &splice) else {
+                    break settlement.settle_failure(session, &splice, error.code)?;
+                };
+                settlement.task = next;
+                continue;
             }
         };
         if settlement.is_remake_without_model(&completion) {

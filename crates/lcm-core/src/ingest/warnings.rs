@@ -19,16 +19,6 @@ use super::{
 /// Most seqs that a line names.
 const SEQS_MAX: usize = 5;
 
-/// The dialects that a message may look like, in the order of the lines; `None`: no dialect.
-const LOOKALIKE_DIALECTS: [Option<Dialect>; 6] = [
-    None,
-    Some(Dialect::Lcm),
-    Some(Dialect::Anthropic),
-    Some(Dialect::OpenaiChat),
-    Some(Dialect::OpenaiResponses),
-    Some(Dialect::Gemini),
-];
-
 /// Adds a line for each kind of problem; `seq_first` is the seq of the first new message.
 pub(super) fn add_warnings(
     dialect: ReadDialect,
@@ -54,7 +44,8 @@ pub(super) fn add_warnings(
         (count > 0).then(|| format!("{count} of {total} messages (seq {seqs}{more})"))
     };
     let mut lines = Vec::new();
-    for looks_like in LOOKALIKE_DIALECTS {
+    let looks = [None].into_iter().chain(Dialect::ALL.map(Some));
+    for looks_like in looks {
         let applies = |message: &ParsedMessage| {
             message.dialect_mismatch.is_some_and(|mismatch| mismatch.looks_like == looks_like)
         };

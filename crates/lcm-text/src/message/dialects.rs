@@ -18,19 +18,6 @@ use crate::{
     types::api::{Dialect, ReadDialect},
 };
 
-/// The dialects in the order in which [`ReadDialect::Auto`] prefers equal readings.
-const DIALECTS: [Dialect; 9] = [
-    Dialect::Lcm,
-    Dialect::Anthropic,
-    Dialect::OpenaiChat,
-    Dialect::OpenaiResponses,
-    Dialect::Gemini,
-    Dialect::AiSdk,
-    Dialect::Openclaw,
-    Dialect::Langchain,
-    Dialect::OpenaiAgents,
-];
-
 /// Parses one message that a caller gave.
 ///
 /// # Errors
@@ -74,12 +61,12 @@ fn propose_dialect(declared: Dialect, raw: &str, error: Error) -> Error {
     }
 }
 
-/// Parses a message by the reader that understands most of the message; the first of [`DIALECTS`]
-/// of equal ones. A message of text alone means the same in several dialects.
+/// Parses a message by the reader that understands most of the message; of equal ones by the first
+/// of [`Dialect::ALL`]. A message of text alone means the same in several dialects.
 fn parse_best(raw: &str) -> Result<ParsedMessage> {
     let mut best: Option<((u8, usize, bool), ParsedMessage)> = None;
     let mut refused = None;
-    for dialect in DIALECTS {
+    for dialect in Dialect::ALL {
         let message = match parse(dialect, raw) {
             Ok(message) => message,
             Err(error) => {

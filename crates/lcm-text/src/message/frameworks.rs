@@ -12,7 +12,7 @@
 //! `@mariozechner/pi-ai` and `pi-coding-agent` 0.73.1, `langchain-core` 1.8.3, `@langchain/core`
 //! 1.4.0, `@openai/agents-core` 0.20.0.
 
-use alloc::vec::Vec;
+use alloc::{borrow::Cow, vec::Vec};
 
 use crate::{
     base::{
@@ -116,21 +116,17 @@ const OPEN_CLAW_ROLES: RoleNames = &[
     ("compactionSummary", Role::User),
 ];
 
-/// Types of messages, and names of classes without `Message` and `Chunk` at the end.
+/// Types of messages, and names of classes in small letters, without `Message` and `Chunk` at the
+/// end.
 const LANG_CHAIN_ROLES: RoleNames = &[
     ("human", Role::User),
-    ("Human", Role::User),
     ("user", Role::User),
     ("ai", Role::Assistant),
-    ("AI", Role::Assistant),
     ("assistant", Role::Assistant),
     ("system", Role::System),
-    ("System", Role::System),
     ("developer", Role::System),
     ("tool", Role::Tool),
-    ("Tool", Role::Tool),
     ("function", Role::Tool),
-    ("Function", Role::Tool),
 ];
 
 /// Roles of `OpenClaw` whose text no person wrote.
@@ -237,11 +233,10 @@ impl<'a> ShapeReader<'a> {
                 }
                 let name = word.strip_suffix("Chunk").unwrap_or(&word);
                 let name = name.strip_suffix("Message").unwrap_or(name);
-                let role = if name.eq_ignore_ascii_case("chat") {
-                    reader.message.get_text("role")
-                } else {
-                    name.into()
-                };
+                let mut role = Cow::from(name.to_ascii_lowercase());
+                if role == "chat" {
+                    role = reader.message.get_text("role");
+                }
                 reader.role = find_name(LANG_CHAIN_ROLES, &role);
             }
             Dialect::OpenaiAgents if !matches!(&*kind, "" | "message") => {

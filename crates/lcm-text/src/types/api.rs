@@ -37,6 +37,20 @@ pub enum Dialect {
 }
 
 impl Dialect {
+    /// All dialects, in the order of the declaration. Of dialects that understand a message equally
+    /// well, [`ReadDialect::Auto`] takes the first.
+    pub const ALL: [Self; 9] = [
+        Self::Lcm,
+        Self::Anthropic,
+        Self::OpenaiChat,
+        Self::OpenaiResponses,
+        Self::Gemini,
+        Self::AiSdk,
+        Self::Openclaw,
+        Self::Langchain,
+        Self::OpenaiAgents,
+    ];
+
     /// Returns the name of the dialect in options and error messages.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -93,11 +107,10 @@ impl ReadDialect {
     pub fn require_one(self) -> Result<Dialect> {
         match self {
             Self::Of(dialect) => Ok(dialect),
-            Self::Auto => Err(Error::invalid_input(
-                "`dialect` must be one of lcm, anthropic, openai-chat, openai-responses, gemini, \
-                 ai-sdk, openclaw, langchain, openai-agents for messages that the engine writes, \
-                 got `auto`",
-            )),
+            Self::Auto => Err(Error::invalid_input(format_args!(
+                "`dialect` must be one of {} for messages that the engine writes, got `auto`",
+                Dialect::ALL.map(Dialect::as_str).join(", ")
+            ))),
         }
     }
 

@@ -22,8 +22,8 @@ use lcm_text::{
 };
 
 /// Templates of a dialect. `$` and a letter stand for JSON: `c` content, `l` calls, `t` text, `i`
-/// id, `n` name, `a` arguments as an object, `s` arguments as a string, `e` whether a result is an
-/// error, `k` its kind, `d` data or address of a file, `m` its media type.
+/// id, `n` name, `a` arguments as an object, `s` arguments as a string, `v` the value of a result,
+/// `e` whether it is an error, `k` its kind, `d` data or address of a file, `m` its media type.
 struct Shape {
     /// Empty: a system message becomes the user's.
     system: &'static str,
@@ -57,7 +57,7 @@ const AI_SDK: Shape = Shape {
     file: "{\"type\":\"file\",\"mediaType\":$m,\"data\":$d}",
     call: "{\"type\":\"tool-call\",\"toolCallId\":$i,\"toolName\":$n,\"input\":$a}",
     result: "{\"type\":\"tool-result\",\"toolCallId\":$i,\"toolName\":$n,\
-        \"output\":{\"type\":$k,\"value\":$t}}",
+        \"output\":{\"type\":$k,\"value\":$v}}",
     call_type: "tool-call",
     result_type: "tool-result",
     kinds: ["\"text\"", "\"error-text\""],
@@ -192,7 +192,7 @@ impl FrameworkWriter<'_> {
         if !content.is_empty() || has_calls {
             let (text, list) = (quote_text(&texts.join("\n")), calls.join(","));
             let values = [('c', &*content.join(",")), ('l', &*list), ('t', &*text)];
-            self.push_message(turn.entry, fill(template, &values));
+            self.push_message(turn.entry, fill_template(template, &values));
         }
         if !has_calls {
             calls.into_iter().for_each(|call| self.push_message(turn.entry, call));
@@ -242,7 +242,7 @@ impl FrameworkWriter<'_> {
 
     fn text_json(&self, text: &str, is_model: bool) -> String {
         let template = if is_model { self.shape.answer } else { self.shape.text };
-        fill(template, &[('t', &quote_text(text))])
+        fill_template(template, &[('t', &quote_text(text))])
     }
 
     /// Writes the part of a user's message; `None`: no part can hold the file.
@@ -270,7 +270,7 @@ impl FrameworkWriter<'_> {
             "" => "application/octet-stream",
             mime => mime,
         };
-        Some(fill(template, &[('d', &quote_text(&data)), ('m', &quote_text(mime))]))
+        Some(fill_template(template, &[('d', &quote_text(&data)), ('m', &quote_text(mime))]))
     }
 
     fn call_json(&self, call: &TurnCall<'_>, native: Option<&str>) -> String {
@@ -281,7 +281,7 @@ impl FrameworkWriter<'_> {
         let json = native.filter(is_unchanged).map(String::from).unwrap_or_else(|| {
             let input = provider_limits::to_input_object(call.input);
             let name = provider_limits::sanitize_tool_name(self.dialect, &call.name);
-            fill(
+            fill_template(
                 self.shape.call,
                 &[
                     ('i', &quote_text(&call.id)),
@@ -310,11 +310,11 @@ impl FrameworkWriter<'_> {
                 group.iter().map(|answer| self.answer_json(answer, &mut media)).collect();
             let json = results.join(",");
             let is_list = self.dialect == Dialect::AiSdk;
-            let wrapped = || fill("{\"role\":\"tool\",\"content\":[$c]}", &[('c', &json)]);
+            let wrapped = || fill_template("{\"role\":\"tool\",\"content\":[$c]}", &[('c', &json)]);
             self.push_message(first.entry, if is_list { wrapped() } else { json });
         }
         if let Some(answer) = answers.first().filter(|_| !media.is_empty()) {
-            let json = fill(self.shape.user, &[('c', &media.join(","))]);
+            let json = fill_template(self.shape.user, &[('c', &media.join(","))]);
             self.push_message(answer.entry, json);
         }
     }
@@ -338,15 +338,25 @@ impl FrameworkWriter<'_> {
             self.notes.add_note(answer.entry, RenderNote::BlockLeftOut);
         }
         media.append(&mut output.media);
-        let [result, error] = self.shape.kinds;
+        let text = quote_text(&output.text);
+        let kind = self.shape.kinds.get(usize::from(answer.is_error)).copied().unwrap_or_default();
+        // The AI SDK keeps JSON that is no list of blocks as it is.
+        let is_json = self.dialect == Dialect::AiSdk
+            && output.text == answer.output
+            && !answer.output.is_empty();
+        let (kind, value) = match is_json {
+            true => (&*kind.replace("text", "json"), answer.output),
+            false => (kind, &*text),
+        };
         let name = provider_limits::sanitize_tool_name(self.dialect, &answer.name);
-        let json = fill(
+        let json = fill_template(
             self.shape.result,
             &[
                 ('i', &quote_text(&answer.id)),
                 ('n', &quote_text(&name)),
-                ('t', &quote_text(&output.text)),
-                ('k', if answer.is_error { error } else { result }),
+                ('t', &text),
+                ('v', value),
+                ('k', kind),
                 ('e', if answer.is_error { "true" } else { "false" }),
             ],
         );
@@ -366,7 +376,7 @@ fn is_paired(turn: &Turn<'_>, call_id: &str) -> bool {
 }
 
 /// Writes a template with these values.
-fn fill(template: &str, values: &[(char, &str)]) -> String {
+fn fill_template(template: &str, values: &[(char, &str)]) -> String {
     let mut pieces = template.split('$');
     let mut out = String::from(pieces.next().unwrap_or_default());
     for piece in pieces {

@@ -125,7 +125,19 @@ pub(super) fn normalize_entries(target: Dialect, entries: &[RenderEntry]) -> Vec
             _ if dialect.has_items() => message::item_kind(raw),
             _ => "",
         };
-        let scope = MessageScope { entry: at, target, dialect, role, raw, item, is_bare_tool };
+        let is_ui_message = dialect == Dialect::AiSdk
+            && json::parse_object(raw)
+                .is_ok_and(|members| JsonObject::new(raw, members).get_value("parts").is_some());
+        let scope = MessageScope {
+            entry: at,
+            target,
+            dialect,
+            role,
+            raw,
+            item,
+            is_bare_tool,
+            is_ui_message,
+        };
         let blocks = scope.convert_blocks(parts);
         if role == Role::Assistant {
             // Blocks behind a result in the same message become a turn behind the result.
@@ -171,6 +183,8 @@ struct MessageScope<'a> {
     item: &'a str,
     /// Whether the message has the role `tool` and no result part: its texts are results.
     is_bare_tool: bool,
+    /// Whether the message is a `UIMessage` of the AI SDK, which no model takes.
+    is_ui_message: bool,
 }
 
 impl<'a> MessageScope<'a> {
@@ -179,14 +193,7 @@ impl<'a> MessageScope<'a> {
     }
 
     fn native_text(&self) -> Option<&'a str> {
-        let is_whole = || self.dialect != Dialect::AiSdk || !self.is_ui_message();
-        (self.is_target_dialect() && is_whole()).then_some(self.raw)
-    }
-
-    /// Returns whether a message of the AI SDK is a `UIMessage`, which no model takes.
-    fn is_ui_message(&self) -> bool {
-        let message = JsonObject::new(self.raw, json::parse_object(self.raw).unwrap_or_default());
-        message.get_value("parts").is_some()
+        (self.is_target_dialect() && !self.is_ui_message).then_some(self.raw)
     }
 
     fn convert_blocks(&self, parts: &[Part]) -> Vec<TurnBlock<'a>> {
@@ -308,10 +315,10 @@ impl<'a> MessageScope<'a> {
             }
             // An assistant's result in a message for a model is of a tool that the provider runs.
             Dialect::AiSdk if is_result => {
-                (self.role == Role::Assistant && !self.is_ui_message(), "toolCallId")
+                (self.role == Role::Assistant && !self.is_ui_message, "toolCallId")
             }
             Dialect::AiSdk => {
-                (block.get_bool("providerExecuted") && !self.is_ui_message(), "toolCallId")
+                (block.get_bool("providerExecuted") && !self.is_ui_message, "toolCallId")
             }
             Dialect::OpenaiAgents => (block.get_text("type") == "hosted_tool_call", "id"),
             _ => (false, ""),

@@ -65,8 +65,8 @@ pub(crate) struct TaskSettlement<'a> {
     events: EventList,
     /// Whether the answer replaces the answer of a model that failed, as the caller said.
     pub(super) is_stand_in: bool,
-    /// Whether the request was too long for the model.
-    pub(super) is_too_long: bool,
+    /// Why the model gave no answer; `None`: it gave one, or was not asked.
+    pub(super) failure: Option<CompletionErrorCode>,
     spend_limits: SpendLimits,
     index_maintenance: IndexMaintenance<'a>,
     /// The clock of the conversation at the time of the call.
@@ -120,7 +120,7 @@ impl<'a> TaskSettlement<'a> {
             warnings,
             events: EventList::default(),
             is_stand_in: false,
-            is_too_long: false,
+            failure: None,
             spend_limits: SpendLimits::from_config(config),
             index_maintenance,
             clock,
@@ -203,9 +203,9 @@ impl<'a> TaskSettlement<'a> {
             return self.commit_charge(session, completion, outcome);
         }
         let Some(answer) = completion else {
-            return match self.is_too_long && self.show_less(&splice) {
-                true => self.request_less(session, &splice),
-                false => self.fall_back(session, &splice, None),
+            return match self.failure.and_then(|code| self.show_less(code, &splice)) {
+                Some(next) => self.request_less(session, &splice, &next),
+                None => self.fall_back(session, &splice, None),
             };
         };
         if self.is_remake_without_model(answer) {
@@ -282,43 +282,53 @@ impl<'a> TaskSettlement<'a> {
         level: Level,
         findings: String,
     ) -> Result<ApplyOutcome> {
-        let mut outcome = self.build_outcome(ApplyStatus::Retry, "", None);
         let mut attempts = self.attempts.clone().unwrap_or_default();
         attempts.level = StoredLevel::from(level);
         attempts.attempt += 1;
         attempts.findings = findings;
         attempts.tokens += spend_limit::count_tokens(answer);
         let next = self.build_task_at(level, attempts.attempt);
-        let previous =
-            splice.read_previous(session, self.call, &self.loaded.head, self.task.depth)?;
-        outcome.next = Some(request::build_request(
-            self.call.config,
-            &next,
-            &splice.gathered,
-            previous.as_deref(),
-            &attempts.findings,
-        ));
-        if self.count_answer(answer, false) {
-            outcome = self.build_outcome(ApplyStatus::Refused, reason::SPEND_LIMIT, None);
-        }
+        let outcome = match self.count_answer(answer, false) {
+            true => self.build_outcome(ApplyStatus::Refused, reason::SPEND_LIMIT, None),
+            false => self.build_retry(session, splice, &next, &attempts.findings)?,
+        };
         self.commit_attempts(session, &attempts, Changes::default())?;
         Ok(outcome)
     }
 
-    /// Advances, in memory, to the attempt after a request that was too long for the model. The
-    /// next one shows less of the sources and asks for less text. Returns whether there is one.
-    pub(crate) fn show_less(&mut self, splice: &SourceSplice) -> bool {
-        let Some(shown) = self.task.find_smaller_source(tokens::estimate(&splice.gathered.text))
-        else {
-            return false;
-        };
+    /// Builds the outcome with the request of `next`, another attempt at the task.
+    fn build_retry(
+        &self,
+        session: &mut StoreSession<'_>,
+        splice: &SourceSplice,
+        next: &SummaryTask,
+        findings: &str,
+    ) -> Result<ApplyOutcome> {
+        let (config, sources) = (self.call.config, &splice.gathered);
+        let previous =
+            splice.read_previous(session, self.call, &self.loaded.head, self.task.depth)?;
+        let next = request::build_request(config, next, sources, previous.as_deref(), findings);
+        Ok(ApplyOutcome { next: Some(next), ..self.build_outcome(ApplyStatus::Retry, "", None) })
+    }
+
+    /// Returns the attempt after a request that was too long for the model, and notes it in memory.
+    /// The attempt shows less of the sources and asks for less text. `None`: the model failed for
+    /// another reason, or no attempt is left.
+    pub(crate) fn show_less(
+        &mut self,
+        code: CompletionErrorCode,
+        splice: &SourceSplice,
+    ) -> Option<SummaryTask> {
+        if code != CompletionErrorCode::ContextTooLong {
+            return None;
+        }
+        let shown = self.task.find_smaller_source(tokens::estimate(&splice.gathered.text))?;
         let known = self.rejected_attempts.take().or_else(|| self.attempts.clone());
         let level = Level::Aggressive;
-        self.task = self.build_task_at(level, self.task.attempt + 1);
-        self.task.shown_tokens_max = shown;
+        let next = self.build_task_at(level, self.task.attempt + 1);
         self.rejected_attempts = Some(TaskAttempts {
             level: StoredLevel::from(level),
-            attempt: self.task.attempt,
+            attempt: next.attempt,
             shown_tokens_max: shown,
             ..known.unwrap_or_default()
         });
@@ -326,26 +336,18 @@ impl<'a> TaskSettlement<'a> {
             "context-too-long: the sources are too long for the model, which is shown {shown} \
              tokens of them"
         ));
-        true
+        Some(SummaryTask { shown_tokens_max: shown, ..next })
     }
 
-    /// Commits the attempt of [`show_less`](Self::show_less) and returns its request.
+    /// Commits the attempt of [`show_less`](Self::show_less), `next`, and returns its request.
     fn request_less(
         mut self,
         session: &mut StoreSession<'_>,
         splice: &SourceSplice,
+        next: &SummaryTask,
     ) -> Result<ApplyOutcome> {
         let attempts = self.rejected_attempts.take().unwrap_or_default();
-        let mut outcome = self.build_outcome(ApplyStatus::Retry, "", None);
-        let previous =
-            splice.read_previous(session, self.call, &self.loaded.head, self.task.depth)?;
-        outcome.next = Some(request::build_request(
-            self.call.config,
-            &self.task,
-            &splice.gathered,
-            previous.as_deref(),
-            &attempts.findings,
-        ));
+        let outcome = self.build_retry(session, splice, next, &attempts.findings)?;
         self.commit_attempts(session, &attempts, Changes::default())?;
         Ok(outcome)
     }
