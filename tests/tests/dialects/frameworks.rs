@@ -105,7 +105,8 @@ fn write_open_claw(event: &Event, random: &mut Random) -> Vec<Value> {
     };
     let result = |one: &Outcome| {
         let message = json!({"role": "toolResult", "toolName": "read it", "isError": one.is_error,
-            "content": [text_part(&one.word)], "details": {"n": 1}, "timestamp": 1_700_000_000_000_u64});
+            "content": [text_part(&one.word)], "details": {"n": 1},
+            "timestamp": 1_700_000_000_000_u64});
         with_id(message, "toolCallId", one.id.as_ref())
     };
     let answer = |parts: Vec<Value>| {

@@ -7,6 +7,8 @@
 use std::{
     collections::BTreeMap,
     env,
+    fs::File,
+    io::{BufWriter, Write},
     sync::atomic::{AtomicU64, Ordering},
     thread,
 };
@@ -463,6 +465,8 @@ pub(crate) fn each_seed(seeds: u64, run: fn(u64)) {
 
 /// Contexts of the sample that have no unknown types, and of every run.
 const SAMPLES: usize = 1_000;
+/// Contexts of the sample that are in memory at a time.
+const BLOCK: usize = 20_000;
 
 /// Returns a line of the sample. Lines beyond [`SAMPLES`] have unknown types and summaries, too.
 fn sample_line(seed: usize) -> String {
@@ -490,16 +494,33 @@ fn sample_line(seed: usize) -> String {
 fn a_sample_of_contexts_is_written_down() {
     let count = env::var("LCM_DIALECT_SAMPLES").ok().and_then(|value| value.parse().ok());
     let count = count.unwrap_or(SAMPLES);
+    let path = env::var("LCM_DIALECT_SAMPLE").ok();
+    let mut file = path.map(|path| BufWriter::new(File::create(path).unwrap()));
+    let mut filled = 0;
+    // Block by block, so that memory does not grow with the number.
+    for first in (0..count).step_by(BLOCK) {
+        for line in write_block(first, count.min(first + BLOCK)) {
+            filled += usize::from(!line.contains("\"messages\":[]"));
+            if let Some(file) = &mut file {
+                file.write_all(line.as_bytes()).unwrap();
+            }
+        }
+    }
+    if let Some(mut file) = file {
+        file.flush().unwrap();
+    }
+    assert!(filled > count / 20 * 19, "{filled}");
+}
+
+/// Returns the lines of the sample from `first` to before `end`, made on all cores.
+fn write_block(first: usize, end: usize) -> Vec<String> {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let parts: Vec<Vec<String>> = thread::scope(|scope| {
-        let write = |first: usize| (first..count).step_by(cores).map(sample_line).collect();
-        let threads: Vec<_> = (0..cores).map(|first| scope.spawn(move || write(first))).collect();
+        let write = |from: usize| (from..end).step_by(cores).map(sample_line).collect();
+        let threads: Vec<_> =
+            (first..first + cores).map(|from| scope.spawn(move || write(from))).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
-    let lines: Vec<&str> = (0..count).map(|seed| &*parts[seed % cores][seed / cores]).collect();
-    let filled = lines.iter().filter(|line| !line.contains("\"messages\":[]")).count();
-    assert!(filled > count / 20 * 19, "{filled}");
-    if let Ok(path) = env::var("LCM_DIALECT_SAMPLE") {
-        std::fs::write(path, lines.concat()).unwrap();
-    }
+    let mut parts: Vec<_> = parts.into_iter().map(Vec::into_iter).collect();
+    (first..end).filter_map(|seed| parts[(seed - first) % cores].next()).collect()
 }

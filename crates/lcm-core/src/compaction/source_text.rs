@@ -183,7 +183,8 @@ pub(crate) fn gather_placed(
     let span = MessageSpan::from_messages(placed).unwrap_or_default();
     let sum = placed.iter().map(|message| u64::from(message.stored.tokens)).sum();
     let frontier = history.frontier_of_message(session, placed.last())?;
-    let (earliest_at, latest_at) = time::range_of(placed.iter().map(|message| message.stored.time));
+    let (earliest_at, latest_at) =
+        time::find_range(placed.iter().map(|message| message.stored.time));
     Ok(GatheredSources {
         text,
         tokens: sum,
@@ -267,7 +268,7 @@ pub(crate) fn gather_summaries(
     offsets: &TimeOffsets,
 ) -> GatheredSources {
     let times = sources.iter().flat_map(|(_, record)| [record.earliest_at, record.latest_at]);
-    let (earliest_at, latest_at) = time::range_of(times);
+    let (earliest_at, latest_at) = time::find_range(times);
     let mut gathered = GatheredSources {
         text: String::new(),
         tokens,

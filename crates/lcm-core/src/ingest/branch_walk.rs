@@ -92,7 +92,7 @@ impl LineRequest<'_, '_> {
             let rest = self.entries.get(start + found.count..).unwrap_or(&[]);
             let mut best = (MatchedBranch::default(), 0);
             // The window of a branch may end inside a range. The rest of this range comes next.
-            let own = self.withdrawals.range_of(after).filter(|own| after < own.seq_last);
+            let own = self.withdrawals.find_range(after).filter(|own| after < own.seq_last);
             let own = own.map(|own| WithdrawnRange { seq_first: after + 1, ..*own });
             let ranges = self.withdrawals.ranges_after(after).chain(&own);
             for range in ranges.filter(|_| !rest.is_empty()) {

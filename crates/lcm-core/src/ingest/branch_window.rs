@@ -87,7 +87,7 @@ impl LineRequest<'_, '_> {
 /// Returns the set-aside range that has a message; `None`: the message is in the line, or another
 /// form.
 fn find_range(withdrawals: &Withdrawals, seq: u64) -> Option<WithdrawnRange> {
-    let range = withdrawals.range_of(seq)?;
+    let range = withdrawals.find_range(seq)?;
     matches!(range.reason, WithdrawalReason::SetAside { .. }).then_some(*range)
 }
 

@@ -8,7 +8,8 @@ use alloc::{format, string::String};
 /// Milliseconds since the Unix epoch, UTC.
 pub type Timestamp = u64;
 
-/// The time of what has no known time. A host's unset clock or time is 0 as well.
+/// Stands for a time that is not known, such as the time of a message in a file without times. Many
+/// hosts write 0 for a time that they do not know.
 pub const UNDATED: Timestamp = 0;
 
 /// The last millisecond of the year 9999.
@@ -97,7 +98,7 @@ fn format_date(ms: Timestamp) -> String {
 
 /// Returns the earliest and the latest of times, without the undated ones; twice [`UNDATED`]: no
 /// time is dated.
-pub fn range_of(times: impl Iterator<Item = Timestamp>) -> (Timestamp, Timestamp) {
+pub fn find_range(times: impl Iterator<Item = Timestamp>) -> (Timestamp, Timestamp) {
     times.filter(|time| *time != UNDATED).fold((UNDATED, UNDATED), |(earliest, latest), time| {
         (if earliest == UNDATED { time } else { earliest.min(time) }, latest.max(time))
     })

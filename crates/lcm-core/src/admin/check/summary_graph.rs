@@ -206,7 +206,7 @@ pub(in crate::admin) fn is_derived_from(record: &Summary, sources: &[&Summary]) 
 /// is undated, and a dated record has a dated source.
 fn encloses_times(record: &Summary, sources: &[&Summary]) -> bool {
     let times = sources.iter().flat_map(|source| [source.earliest_at, source.latest_at]);
-    let (earliest, latest) = time::range_of(times);
+    let (earliest, latest) = time::find_range(times);
     let is_undated = |at| at == time::UNDATED;
     let of_record = [record.earliest_at, record.latest_at].map(is_undated);
     of_record == [earliest, latest].map(is_undated)

@@ -173,7 +173,7 @@ fn verify_record(
         (_, record.descendant_tokens, record.message_tokens) = sum_measures(&sources);
         record.source_tokens = sources.iter().map(|source| u64::from(source.tokens)).sum();
         let times = sources.iter().flat_map(|source| [source.earliest_at, source.latest_at]);
-        (record.earliest_at, record.latest_at) = time::range_of(times);
+        (record.earliest_at, record.latest_at) = time::find_range(times);
         record.trust = Trust::least_of(sources.iter().map(|source| source.trust));
         record.tokens = tokens::estimate(&record.text);
         record.derivation_version = version;
@@ -198,7 +198,7 @@ fn verify_leaf(
     let frontier = history.frontier_at(session, span.seq_last)?;
     let placed = history.read_span(session, span)?;
     let tokens: u64 = placed.iter().map(|message| u64::from(message.stored.tokens)).sum();
-    let times = time::range_of(placed.iter().map(|message| message.stored.time));
+    let times = time::find_range(placed.iter().map(|message| message.stored.time));
     let version = derivation_version::common_version(
         placed.iter().map(|message| message.stored.derivation_version),
     );

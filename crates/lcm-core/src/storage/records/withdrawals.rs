@@ -259,7 +259,7 @@ impl Withdrawals {
     /// between a range and its predecessor, the first message of the range becomes a branch start.
     pub(crate) fn restore_ranges(&mut self, restored: &[(u64, u64)]) {
         let find_start = |(first, _): &(u64, u64)| {
-            let range = self.range_of(*first)?;
+            let range = self.find_range(*first)?;
             let WithdrawalReason::SetAside { after } = range.reason else { return None };
             let after = if range.seq_first < *first { *first - 1 } else { after };
             Some(BranchStart { seq: *first, after })
@@ -299,14 +299,14 @@ impl Withdrawals {
     }
 
     /// Returns the range that has a message; `None`: the message is in the line.
-    pub(crate) fn range_of(&self, seq: u64) -> Option<&WithdrawnRange> {
+    pub(crate) fn find_range(&self, seq: u64) -> Option<&WithdrawnRange> {
         let place = self.ranges.partition_point(|range| range.seq_last < seq);
         self.ranges.get(place).filter(|range| range.has_message(seq))
     }
 
     /// Returns why a message is not in the line; `None`: the message is in the line.
     pub(crate) fn reason_of(&self, seq: u64) -> Option<WithdrawalReason> {
-        self.range_of(seq).map(|range| range.reason)
+        self.find_range(seq).map(|range| range.reason)
     }
 
     /// Returns the set-aside ranges that followed a message, newest first.
