@@ -53,6 +53,8 @@ pub(super) struct AlignableEntry {
     /// Whether the entry is known to say something else than its message, or was matched with a
     /// result of the same call that does.
     pub(super) may_be_form: Cell<bool>,
+    /// Whether the entry has every part of the message that it is by its id, and more parts.
+    pub(super) has_grown: bool,
 }
 
 impl AlignableEntry {

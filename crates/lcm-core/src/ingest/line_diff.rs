@@ -248,8 +248,11 @@ impl LineComparison<'_, '_> {
                     let Some(message) = stored else { continue };
                     let is_copy = entry.may_be_copy_of(&message.text);
                     let said = message.said.as_deref();
-                    let is_longer =
-                        entry.text.zip(said).is_some_and(|((bytes, _), said)| bytes > said.len());
+                    let is_longer = entry.has_grown
+                        || entry
+                            .text
+                            .zip(said)
+                            .is_some_and(|((bytes, _), said)| bytes > said.len());
                     (!is_copy && !message.mark.says_the_same(&entry.mark), is_longer)
                 }
             };

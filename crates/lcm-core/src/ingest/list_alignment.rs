@@ -265,6 +265,7 @@ impl AlignmentRequest<'_> {
                 redacted_copy: entry.redacted_copy.filter(|_| whole && !entry.has_host_id()),
                 is_id_taken: entry.is_id_taken,
                 may_be_form: Cell::new(whole && entry.is_other_form),
+                has_grown: whole && entry.has_grown,
             }
         };
         let before = self.beginning.map_or([0; 16], |list| list.hash);

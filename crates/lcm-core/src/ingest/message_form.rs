@@ -148,11 +148,13 @@ mod tests {
             redacted_copy: None,
             is_id_taken: false,
             may_be_form: core::cell::Cell::new(false),
+            has_grown: false,
         };
         let message = ComparedMessage {
             mark: mark(calls[1]),
             role,
             text: String::new(),
+            parts: alloc::vec::Vec::new(),
             said: Some(stored.into()),
         };
         compare_forms(&entry, Some(text), &message)

@@ -331,12 +331,14 @@ mod tests {
                 is_discriminating: letter.is_ascii_uppercase(),
                 redacted_copy: None,
                 may_be_form: core::cell::Cell::new(false),
+                has_grown: false,
             })
             .collect();
         let message = |letter| ComparedMessage {
             mark: mark(letter),
             role: Role::User,
             text: String::new(),
+            parts: Vec::new(),
             said: None,
         };
         let stored: Vec<ComparedMessage> = stored.bytes().map(message).collect();

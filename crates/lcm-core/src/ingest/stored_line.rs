@@ -20,7 +20,7 @@ use lcm_text::{
     },
     message::{
         self, Role,
-        meaning::{self, MEANING_VERSION},
+        meaning::{self, MEANING_VERSION, SaidPart},
     },
 };
 
@@ -38,6 +38,8 @@ pub(super) struct ComparedMessage {
     pub(super) role: Role,
     /// The stored text; empty: it is too large to be compared with a redacted copy.
     pub(super) text: String,
+    /// What each part of the message says.
+    pub(super) parts: Vec<SaidPart>,
     /// What the message says, if that is one text; `None`: something else.
     pub(super) said: Option<String>,
 }
@@ -380,9 +382,9 @@ fn read_message(
     let text = history.read_text(session, &placed.stored)?;
     let message = message::parse(placed.dialect, &text)
         .map_err(|_| Error::corrupt_store(format_args!("message {} cannot be read", placed.seq)))?;
-    let mark = MessageMark::from_message(&text, &message);
+    let (mark, parts) = MessageMark::with_parts(&text, &message);
     let said = meaning::read_text(&text, &message);
     let is_small = text.len() <= limits::PACK_BYTES_MAX;
     let text = if is_small { text.into_owned() } else { String::new() };
-    Ok(ComparedMessage { mark, role: message.role, text, said })
+    Ok(ComparedMessage { mark, role: message.role, text, parts, said })
 }

@@ -9,8 +9,9 @@
 //!
 //! - a redacted copy, a cut answer, a question without the block that the host added: it is stored
 //!   already;
-//! - a streamed answer that went on, another result of the same call, the same calls with another
-//!   text or other arguments, if their ids are unique: it becomes another form.
+//! - a streamed answer that went on, an answer to which results and steps were added, another
+//!   result of the same call, the same calls with another text or other arguments, if their ids are
+//!   unique: it becomes another form.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -21,7 +22,7 @@ use crate::storage::{
 };
 use lcm_text::{
     base::{error::Result, int, sort},
-    message::Role,
+    message::{Role, meaning::SaidPart},
 };
 
 use super::{
@@ -63,6 +64,8 @@ enum IdMatch {
     /// The entry is another form to store: a streamed answer that went on, another result of the
     /// same call, the same calls with other arguments.
     OtherForm,
+    /// The entry is another form, and has more parts than the message and every part of it.
+    Grown,
 }
 
 /// The entries of a list, with the messages that have their ids.
@@ -114,7 +117,8 @@ impl ListedIds<'_, '_> {
                 let matched = matched.filter(|_| !self.answers_taken(place));
                 let Some(entry) = self.entries.get_mut(place) else { continue };
                 entry.is_id_taken |= matched.is_none();
-                entry.is_other_form = matched == Some(IdMatch::OtherForm);
+                entry.has_grown = matched == Some(IdMatch::Grown);
+                entry.is_other_form = entry.has_grown || matched == Some(IdMatch::OtherForm);
                 match matched {
                     None => taken.push(place),
                     Some(_) => known.get_mut(place).into_iter().for_each(|it| *it = Some(seq)),
@@ -195,6 +199,16 @@ impl ListedIds<'_, '_> {
     fn compare_message(&self, place: usize, message: &ComparedMessage) -> Option<IdMatch> {
         let entry = self.entries.get(place)?;
         let (mark, stored_mark) = (&entry.whole_mark, &message.mark);
+        // An answer in one message with its results grows while tools and the model work.
+        let counts = (entry.said.len(), message.parts.len());
+        if entry.role == message.role && entry.role == Role::Assistant {
+            if counts.0 > counts.1 && holds_parts(&entry.said, &message.parts) {
+                return Some(IdMatch::Grown);
+            }
+            if counts.0 < counts.1 && holds_parts(&message.parts, &entry.said) {
+                return Some(IdMatch::Stored);
+            }
+        }
         let has_other_call = mark.has_other_call(stored_mark);
         let are_unique = mark.has_unique_call() && stored_mark.has_unique_call();
         if entry.role != message.role || (has_other_call && are_unique) {
@@ -229,4 +243,16 @@ impl ListedIds<'_, '_> {
         let is_form = if is_user { message_form::is_block(rest) } else { entry.is_discriminating };
         is_form.then_some(IdMatch::Stored)
     }
+}
+
+/// Returns whether a message has every part of another, in order: a part that says the same, or one
+/// of the same call whose id looks globally unique.
+fn holds_parts(message: &[SaidPart], other: &[SaidPart]) -> bool {
+    let mut rest = message.iter();
+    other.iter().all(|part| {
+        rest.any(|found| match part.call[3] & found.call[3] & 1 {
+            1 => found.call == part.call,
+            _ => found.said == part.said,
+        })
+    })
 }

@@ -73,6 +73,8 @@ pub(super) struct TranscriptEntry {
     /// Whether the entry has the id of a stored message, and other content that counts as another
     /// form of it: a streamed answer that went on, another result of the same call.
     pub(super) is_other_form: bool,
+    /// Whether the entry is such a form, and has every part of the message and more parts.
+    pub(super) has_grown: bool,
 }
 
 /// A part that begins like a rendered summary.
@@ -114,6 +116,7 @@ impl TranscriptEntry {
                 .collect(),
             is_id_taken: false,
             is_other_form: false,
+            has_grown: false,
         }
     }
 
@@ -137,6 +140,7 @@ impl TranscriptEntry {
             summaries: Vec::new(),
             is_id_taken: false,
             is_other_form: false,
+            has_grown: false,
         }
     }
 
@@ -339,6 +343,7 @@ fn parse_entry(mut fields: JsonFields<'_>, index: usize) -> Result<TranscriptEnt
             .collect(),
         is_id_taken: false,
         is_other_form: false,
+        has_grown: false,
     };
     fields.finish_known(TRANSCRIPT_ARGUMENT)?;
     Ok(entry)

@@ -30,9 +30,15 @@ pub(crate) struct MessageMark {
 impl MessageMark {
     /// Computes the mark of a message.
     pub(crate) fn from_message(raw: &str, message: &ParsedMessage) -> Self {
+        Self::with_parts(raw, message).0
+    }
+
+    /// Computes the mark of a message, and what each part of the message says.
+    pub(crate) fn with_parts(raw: &str, message: &ParsedMessage) -> (Self, Vec<SaidPart>) {
         let text = |span| json::text(raw, span).into_owned();
         let (entry_id, event_key) = (message.entry_id.map(text), message.event_key.map(text));
-        Self::from_parts(&meaning::hash_parts(raw, message), entry_id, event_key)
+        let parts = meaning::hash_parts(raw, message);
+        (Self::from_parts(&parts, entry_id, event_key), parts)
     }
 
     /// Computes the mark from the parts and the ids.
