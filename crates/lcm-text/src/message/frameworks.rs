@@ -12,7 +12,7 @@
 //! `@mariozechner/pi-ai` and `pi-coding-agent` 0.73.1, `langchain-core` 1.8.3, `@langchain/core`
 //! 1.4.0, `@openai/agents-core` 0.20.0.
 
-use alloc::{borrow::Cow, vec::Vec};
+use alloc::{borrow::Cow, string::String, vec::Vec};
 
 use crate::{
     base::{
@@ -39,11 +39,13 @@ enum BlockKind {
     Call,
     Result,
     File,
+    /// What a person answered when a call asked for approval.
+    Approval,
     /// A block that no model is shown, such as the start of a step.
     Silent,
 }
 
-use BlockKind::{Call, File, Reasoning, Silent, Text};
+use BlockKind::{Approval, Call, File, Reasoning, Silent, Text};
 
 /// Types of blocks, their kind, and the members in which their content can stand, all separated by
 /// blanks; the first member that is present counts.
@@ -55,8 +57,8 @@ const AI_SDK: BlockTable = &[
     ("tool-call dynamic-tool tool-invocation", Call, CALL_INPUTS),
     ("tool-result", BlockKind::Result, "output result"),
     ("file image", File, ""),
-    ("step-start source-url source-document source", Silent, ""),
-    ("tool-approval-request tool-approval-response", Silent, ""),
+    ("step-start source-url source-document source tool-approval-request", Silent, ""),
+    ("tool-approval-response", Approval, ""),
 ];
 
 /// Messages of Droid, in the same session files, have the blocks of Anthropic.
@@ -197,6 +199,45 @@ pub fn find_media(
     let is_named = ["file", "image"].iter().any(|kind| block.get_text("type").contains(kind));
     // An object of a tool can have a member `data`, too.
     (is_named || mime.is_some()).then_some((strings(block, "filename name title"), mime, data))
+}
+
+/// A person's answer to a call of the AI SDK that asked for approval.
+#[derive(Debug)]
+pub struct ToolApproval {
+    /// Id of the request.
+    pub id: ByteSpan,
+    /// Id of the call; `None`: only the request tells it.
+    pub call_id: Option<ByteSpan>,
+    pub is_approved: bool,
+    /// Why; `None`: the person did not say.
+    pub reason: Option<ByteSpan>,
+}
+
+/// Returns the approval in a part of a `UIMessage`, or the approval that a block is; `None`: the
+/// block has no approval, or nobody answered yet.
+pub fn find_approval(block: &JsonObject<'_>) -> Option<ToolApproval> {
+    let held = block.get_object("approval");
+    let approval = held.as_ref().unwrap_or(block);
+    let key = if held.is_some() { "id" } else { "approvalId" };
+    let is_answered = approval.get_value("approved").is_some();
+    Some(ToolApproval {
+        id: approval.get_string(key).filter(|_| is_answered)?,
+        call_id: block.get_string("toolCallId"),
+        is_approved: approval.get_bool("approved"),
+        reason: approval.get_string("reason"),
+    })
+}
+
+/// Returns the id of the call for which a message for a model requests an approval; `None`: it does
+/// not request this one.
+pub fn find_approval_request(message: &str, approval_id: &str) -> Option<String> {
+    let object = JsonObject::new(message, json::parse_object(message).ok()?);
+    object.get_list("content").into_iter().find_map(|value| {
+        let block = JsonObject::from_value(message, value)?;
+        let is_asked = block.get_text("type") == "tool-approval-request"
+            && block.get_text("approvalId") == approval_id;
+        is_asked.then(|| block.get_text("toolCallId").into_owned())
+    })
 }
 
 /// A message whose blocks are read.
@@ -390,13 +431,16 @@ impl<'a> ShapeReader<'a> {
             }
             (BlockKind::Result, _) => self.push_result(whole, &block, content),
             (Call | Silent, _) => {}
-            (Text | Reasoning, None) => self.push_part(whole, other),
+            (Text | Reasoning, None) | (Approval, _) => self.push_part(whole, other),
         }
     }
 
     fn push_call(&mut self, whole: ByteSpan, call: &JsonObject<'_>, input: Option<ByteSpan>) {
         let name = self.find_name(call);
         self.push_part(whole, Part::ToolCall { id: find_id(call), name, input });
+        if let Some(value) = call.get_value("approval").filter(|_| find_approval(call).is_some()) {
+            self.push_part(whole, Part::Other { value });
+        }
         let state = call.get_text("state");
         let denied = call.get_object("approval").and_then(|approval| approval.get_value("reason"));
         let denied = denied.or(call.get_value("state")).filter(|_| state == "output-denied");

@@ -32,7 +32,7 @@ pub use self::{
     blocks::{JsonObject, MessageBlock},
     dialect_mismatch::DialectMismatch,
     dialects::{parse, parse_given, quarter_tokens, read_blocks},
-    frameworks::find_media,
+    frameworks::{find_approval, find_approval_request, find_media},
     gemini::get_object_either,
     openai_responses::{HOST_CALLS, answered_call_type, item_kind},
     parsed_message::{ParsedMessage, is_unique_call_id},

@@ -10,6 +10,7 @@ use alloc::{format, string::String, vec::Vec};
 
 use super::{
     RenderNote, RenderNotes,
+    approvals::TurnApproval,
     array_writer::{ArrayWriter, JsonFragment},
     file_content::{self, FileContent, quote_text, write_members},
     normalize::{BlockBody, Turn, TurnAnswer, TurnBlock, TurnCall},
@@ -45,6 +46,8 @@ struct Shape {
     kinds: [&'static str; 2],
 }
 
+/// A message of the AI SDK with results or approvals.
+const TOOL_MESSAGE: &str = "{\"role\":\"tool\",\"content\":[$c]}";
 const PLAIN_TEXT: &str = "{\"type\":\"text\",\"text\":$t}";
 
 const AI_SDK: Shape = Shape {
@@ -124,6 +127,7 @@ pub(super) fn write(dialect: Dialect, turns: &[Turn<'_>], notes: &mut RenderNote
     for turn in turns {
         writer.push_turn(turn);
         writer.push_answers(&turn.answers);
+        writer.push_approvals(turn);
     }
     writer.array
 }
@@ -168,6 +172,7 @@ impl FrameworkWriter<'_> {
                 }
             }
         }
+        calls.extend(turn.approvals.iter().map(|approval| approval.write_request()));
         if content.is_empty() && calls.is_empty() {
             if turn.answers.is_empty() && !turn.is_emptied {
                 self.notes.add_note(turn.entry, RenderNote::DroppedEmpty);
@@ -310,12 +315,22 @@ impl FrameworkWriter<'_> {
                 group.iter().map(|answer| self.answer_json(answer, &mut media)).collect();
             let json = results.join(",");
             let is_list = self.dialect == Dialect::AiSdk;
-            let wrapped = || fill_template("{\"role\":\"tool\",\"content\":[$c]}", &[('c', &json)]);
+            let wrapped = || fill_template(TOOL_MESSAGE, &[('c', &json)]);
             self.push_message(first.entry, if is_list { wrapped() } else { json });
         }
         if let Some(answer) = answers.first().filter(|_| !media.is_empty()) {
             let json = fill_template(self.shape.user, &[('c', &media.join(","))]);
             self.push_message(answer.entry, json);
+        }
+    }
+
+    /// Writes the approvals that end the array, as the last message.
+    fn push_approvals(&mut self, turn: &Turn<'_>) {
+        let responses: Vec<String> =
+            turn.approvals.iter().map(TurnApproval::write_response).collect();
+        if let Some(approval) = turn.approvals.first() {
+            let json = fill_template(TOOL_MESSAGE, &[('c', &responses.join(","))]);
+            self.push_message(approval.entry, json);
         }
     }
 

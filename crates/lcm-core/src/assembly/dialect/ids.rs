@@ -53,7 +53,7 @@ pub(super) fn collect_ids(turns: &[Turn<'_>], out: &mut Vec<(u64, usize)>) {
 ///
 /// - There are no turns.
 /// - A result without an id precedes the first call: its call may be in an earlier turn.
-/// - The first turn has thinking or no blocks: the turn may depend on its neighbours.
+/// - The first turn has thinking, an approval or no blocks: the turn may depend on its neighbours.
 pub(super) fn is_independent(turns: &[Turn<'_>]) -> bool {
     let event = |turn: &Turn<'_>, block: &TurnBlock<'_>| match &block.body {
         BlockBody::Call(_) if turn.role == Role::Assistant => Some(true),
@@ -64,7 +64,7 @@ pub(super) fn is_independent(turns: &[Turn<'_>]) -> bool {
         turns.iter().find_map(|turn| turn.blocks.iter().find_map(|block| event(turn, block)));
     let is_whole = |turn: &Turn<'_>| {
         let is_thought = |block: &TurnBlock<'_>| matches!(block.body, BlockBody::Thought);
-        !turn.blocks.is_empty() && !turn.blocks.iter().any(is_thought)
+        !turn.blocks.is_empty() && turn.approvals.is_empty() && !turn.blocks.iter().any(is_thought)
     };
     starts_with_call.unwrap_or(true) && turns.first().is_some_and(is_whole)
 }

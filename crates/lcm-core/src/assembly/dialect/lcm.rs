@@ -83,9 +83,13 @@ fn push_part(out: &mut String, dialect: Dialect, raw: &str, block: &MessageBlock
         }
         Part::File { .. } | Part::Other { .. } => {
             let file = file_content::read(dialect, raw, &block.part, block.whole);
+            let own = match block.part {
+                Part::Other { value } if dialect == Dialect::AiSdk => value,
+                _ => block.whole,
+            };
             match file.and_then(|file| file.to_lcm()) {
                 Some(json) => out.push_str(&json),
-                None => out.push_str(json::slice_span(raw, block.whole)),
+                None => out.push_str(json::slice_span(raw, own)),
             }
             return;
         }

@@ -8,6 +8,7 @@ use alloc::{borrow::Cow, string::String, vec::Vec};
 
 use super::{
     EntryOrigin, RenderEntry,
+    approvals::TurnApproval,
     file_content::{self, FileContent},
 };
 use lcm_text::{
@@ -27,6 +28,8 @@ pub(super) struct Turn<'a> {
     pub(super) blocks: Vec<TurnBlock<'a>>,
     /// Results that are written behind the turn; set by pairing.
     pub(super) answers: Vec<TurnAnswer<'a>>,
+    /// Approvals in the message; of a rendered array those that end it, of calls of the turn.
+    pub(super) approvals: Vec<TurnApproval<'a>>,
     /// JSON of the message; `None`: the message is of another dialect, or was split.
     pub(super) native: Option<&'a str>,
     /// Whether pairing takes calls or results out of the turn, or the turn is a `reasoning` item.
@@ -106,6 +109,7 @@ pub(super) fn normalize_entries(target: Dialect, entries: &[RenderEntry]) -> Vec
             role,
             blocks,
             answers: Vec::new(),
+            approvals: Vec::new(),
             native: None,
             is_emptied: false,
             is_item: matches!(
@@ -138,7 +142,9 @@ pub(super) fn normalize_entries(target: Dialect, entries: &[RenderEntry]) -> Vec
             is_bare_tool,
             is_ui_message,
         };
-        let blocks = scope.convert_blocks(parts);
+        let read = scope.read_blocks(parts);
+        let blocks = read.iter().filter_map(|read| scope.convert_block(read)).collect();
+        let approvals = read.iter().filter_map(|read| scope.read_approval(read)).collect();
         if role == Role::Assistant {
             // Blocks behind a result in the same message become a turn behind the result.
             let pieces = split_after_results(blocks);
@@ -150,6 +156,10 @@ pub(super) fn normalize_entries(target: Dialect, entries: &[RenderEntry]) -> Vec
             }
         } else {
             turns.push(Turn { native: scope.native_text(), ..turn(role, blocks) });
+        }
+        // The last piece has the calls that still wait.
+        if let Some(turn) = turns.last_mut() {
+            turn.approvals = approvals;
         }
     }
     turns
@@ -196,8 +206,8 @@ impl<'a> MessageScope<'a> {
         (self.is_target_dialect() && !self.is_ui_message).then_some(self.raw)
     }
 
-    fn convert_blocks(&self, parts: &[Part]) -> Vec<TurnBlock<'a>> {
-        let read: Vec<Read> = if self.dialect == Dialect::Lcm {
+    fn read_blocks(&self, parts: &[Part]) -> Vec<Read> {
+        if self.dialect == Dialect::Lcm {
             let whole = |part: &Part| match part {
                 Part::Other { value } => *value,
                 _ => ByteSpan::default(),
@@ -205,8 +215,7 @@ impl<'a> MessageScope<'a> {
             parts.iter().map(|part| Read { part: part.clone(), whole: whole(part) }).collect()
         } else {
             message::read_blocks(self.dialect, self.raw)
-        };
-        read.iter().filter_map(|read| self.convert_block(read)).collect()
+        }
     }
 
     fn convert_block(&self, read: &Read) -> Option<TurnBlock<'a>> {
@@ -250,6 +259,7 @@ impl<'a> MessageScope<'a> {
                     }
                 }
             }
+            Part::Other { .. } if self.read_approval(read).is_some() => return None,
             part @ (Part::File { .. } | Part::Other { .. }) => {
                 if matches!(part, Part::Other { .. }) && whole == "null" {
                     return None;
@@ -281,6 +291,24 @@ impl<'a> MessageScope<'a> {
         let (name, output) = (self.text(name), self.raw_value(output));
         let (entry, id, native, has_lost_media) = (self.entry, String::new(), None, false);
         TurnAnswer { entry, given_id, id, name, output, is_error, native, has_lost_media }
+    }
+
+    /// Reads the approval in a block; `None`: the block has none.
+    fn read_approval(&self, read: &Read) -> Option<TurnApproval<'a>> {
+        if self.dialect != Dialect::AiSdk || !matches!(read.part, Part::Other { .. }) {
+            return None;
+        }
+        let block = json::slice_span(self.raw, read.whole);
+        let object = JsonObject::new(block, json::parse_object(block).ok()?);
+        let approval = message::find_approval(&object)?;
+        let call_id = approval.call_id.map(|id| json::text(block, id));
+        Some(TurnApproval {
+            entry: self.entry,
+            id: json::text(block, approval.id),
+            call_id: call_id.unwrap_or_default(),
+            is_approved: approval.is_approved,
+            reason: approval.reason.map_or("", |reason| json::slice_span(block, reason)),
+        })
     }
 
     /// Returns whether a block is a Gemini function response with media in addition to its output.

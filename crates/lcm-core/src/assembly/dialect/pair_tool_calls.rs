@@ -10,6 +10,7 @@ use alloc::{borrow::Cow, collections::BTreeMap, format, string::String, vec::Vec
 
 use super::{
     RenderNote, RenderNotes,
+    approvals::TurnApproval,
     normalize::{BlockBody, MISSING_JSON, Turn, TurnAnswer, TurnBlock},
     tool_output,
 };
@@ -441,8 +442,17 @@ fn attach_answers<'a>(
         let id = if is_bare { String::new() } else { call.id.clone() };
         let name = call.name.clone();
         let found = answered.and_then(|at| answers.get_mut(at)).and_then(Option::take);
-        if found.is_none() {
-            notes.add_note(entry, RenderNote::SyntheticResult);
+        // The host runs an approved call that has no result.
+        let approval = |it: &TurnApproval<'_>| call.given_id.as_ref() == Some(&it.call_id);
+        match turn.approvals.iter().position(approval) {
+            Some(at) if found.is_some() => drop(turn.approvals.remove(at)),
+            Some(at) => {
+                let approval = turn.approvals.get_mut(at);
+                approval.into_iter().for_each(|it| it.call_id = Cow::Owned(call.id.clone()));
+                continue;
+            }
+            None if found.is_none() => notes.add_note(entry, RenderNote::SyntheticResult),
+            None => {}
         }
         let answer = found.unwrap_or_else(|| missing_answer(entry));
         if answer.has_lost_media {

@@ -6,8 +6,9 @@
 use alloc::{string::String, vec::Vec};
 
 use crate::{
-    base::json::{self, JsonValue},
+    base::json::{self, ByteSpan, JsonKind, JsonValue},
     message::{
+        blocks::JsonObject,
         frameworks,
         part::{Part, Role},
         validate::findings::{Findings, read_message},
@@ -19,7 +20,7 @@ use crate::{
 pub(super) fn check(dialect: Dialect, raw: &str, messages: &[JsonValue], findings: &mut Findings) {
     // Ids of calls that the next messages must answer.
     let mut open: Vec<String> = Vec::new();
-    let mut called_at = 0;
+    let (mut called_at, mut calling) = (0, "");
     for (at, value) in messages.iter().enumerate() {
         findings.message_index = at;
         let Some((_, role)) = read_message(raw, *value, findings) else { continue };
@@ -45,7 +46,7 @@ pub(super) fn check(dialect: Dialect, raw: &str, messages: &[JsonValue], finding
                     let is_new = !open.iter().any(|call| *call == *id);
                     findings.report_unless(is_new, format_args!("two calls `{id}`"));
                     open.push(id.into_owned());
-                    called_at = at;
+                    (called_at, calling) = (at, json);
                 }
                 Part::ToolResult { output, .. } => {
                     let id = block.part.result_id(json).unwrap_or_default();
@@ -55,11 +56,25 @@ pub(super) fn check(dialect: Dialect, raw: &str, messages: &[JsonValue], finding
                     call.map(|call| open.remove(call));
                     findings.report_unless(output.is_some(), format_args!("a result of nothing"));
                 }
+                // The SDK runs an approved call if the approval ends the array.
+                Part::Other { .. } if at + 1 == messages.len() => {
+                    let call = find_approved_call(calling, json, block.whole);
+                    open.retain(|id| Some(id) != call.as_ref());
+                }
                 _ => {}
             }
         }
     }
     report_open(called_at, &mut open, findings);
+}
+
+/// Returns the id of the call in the message `calling` for which a block of a message answers a
+/// request for approval.
+fn find_approved_call(calling: &str, message: &str, block: ByteSpan) -> Option<String> {
+    let value = JsonValue { span: block, kind: JsonKind::Object };
+    let approval = frameworks::find_approval(&JsonObject::from_value(message, value)?)?;
+    let id = json::text(message, approval.id);
+    frameworks::find_approval_request(calling, &id)
 }
 
 /// Reports calls without a result, which the message at `called_at` has.
