@@ -22,6 +22,8 @@ mod copies;
 mod doubts;
 #[path = "meaning/forms.rs"]
 mod forms;
+#[path = "meaning/growth.rs"]
+mod growth;
 #[path = "meaning/host.rs"]
 mod host;
 #[path = "meaning/ids.rs"]
