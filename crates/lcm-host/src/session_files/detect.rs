@@ -2,8 +2,8 @@
 //!
 //! In: the objects of all lines. Out: the one format that every line fits. Each line has a set of
 //! possible formats; the result is the intersection of all sets. If every line is a message, but
-//! no dialect fits all lines, the dialect is `auto`. The name of the file does not count. A new
-//! dialect needs a bit here, and its features in [`find_dialects`].
+//! no dialect fits all lines, the dialect is `auto`. The name of the file does not count. Messages
+//! of agent frameworks have been recognised before ([`super::frameworks`]).
 //!
 //! A line with only a role and text is the same message in several dialects; a file of only such
 //! lines is read as `lcm`.

@@ -5,8 +5,8 @@
 //! tells these apart. Exports that are one document are recognised by `document`.
 
 use super::{
-    LineError, SessionContent, antigravity, chat_lines, claude_code, codex, codex_exec, copilot,
-    gemini_cli, line::Object, open_claw, open_code,
+    LineError, SessionContent, agent_chat, antigravity, claude_code, codex, codex_exec, copilot,
+    frameworks, gemini_cli, line::Object, open_claw, open_code,
 };
 use crate::bindings::types::Dialect;
 
@@ -31,10 +31,6 @@ pub enum Format {
     Antigravity,
     /// Messages of Chat Completions with records of an agent between them: Kimi or Hermes.
     AgentChat,
-    /// Messages of `LangChain`.
-    LangChain,
-    /// Model messages of the AI SDK of Vercel.
-    AiSdk,
     /// Conversations in the format of `ShareGPT`.
     ShareGpt,
     /// An export of `ChatGPT`.
@@ -75,19 +71,25 @@ impl Fit {
 }
 
 /// Formats of records, in the order of their comparison.
-const RECORD_FORMATS: [RecordFormat; 8] = [
+const RECORD_FORMATS: [RecordFormat; 10] = [
     RecordFormat { format: Format::CodexExec, compare: codex_exec::compare_record },
     RecordFormat { format: Format::CopilotCli, compare: copilot::compare_record },
     RecordFormat { format: Format::Antigravity, compare: antigravity::compare_record },
     RecordFormat { format: Format::GeminiCli, compare: gemini_cli::compare_record },
     RecordFormat { format: Format::OpenCode, compare: open_code::compare_record },
-    RecordFormat { format: Format::AgentChat, compare: chat_lines::compare_agent_chat },
-    RecordFormat { format: Format::LangChain, compare: chat_lines::compare_lang_chain },
-    RecordFormat { format: Format::AiSdk, compare: chat_lines::compare_ai_sdk },
+    RecordFormat { format: Format::AgentChat, compare: agent_chat::compare_record },
+    framework(Dialect::Langchain, frameworks::compare_lang_chain),
+    framework(Dialect::AiSdk, frameworks::compare_ai_sdk),
+    framework(Dialect::Openclaw, frameworks::compare_open_claw),
+    framework(Dialect::OpenaiAgents, frameworks::compare_openai_agents),
 ];
 
+const fn framework(dialect: Dialect, compare: fn(&Object<'_>) -> Fit) -> RecordFormat {
+    RecordFormat { format: Format::Messages(dialect), compare }
+}
+
 /// Names of all formats for an error.
-const NAMES: [&str; 18] = [
+const NAMES: [&str; 19] = [
     "Claude Code",
     "Codex",
     "`codex exec --json`",
@@ -102,6 +104,7 @@ const NAMES: [&str; 18] = [
     "Hermes",
     "LangChain",
     "AI SDK",
+    "OpenAI Agents",
     "ShareGPT",
     "ChatGPT",
     "Claude.ai",
@@ -136,7 +139,7 @@ pub(super) fn read(
         Format::CopilotCli => Ok(copilot::read(lines, objects)),
         Format::OpenCode => Ok(open_code::read(lines, objects)),
         Format::Antigravity => Ok(antigravity::read(lines, objects)),
-        _ => Ok(chat_lines::read(format, lines, objects)),
+        _ => Ok(agent_chat::read(lines, objects)),
     }
 }
 
@@ -162,8 +165,6 @@ impl Format {
             Self::OpenCode => "an opencode session",
             Self::Antigravity => "an Antigravity trajectory",
             Self::AgentChat => "a Kimi or Hermes session",
-            Self::LangChain => "LangChain messages",
-            Self::AiSdk => "AI SDK messages",
             Self::ShareGpt => "ShareGPT conversations",
             Self::ChatGpt => "a ChatGPT export",
             Self::ClaudeAi => "a Claude.ai export",

@@ -48,10 +48,10 @@
 //! **Summaries** that the program made of earlier messages are skipped, because those messages are
 //! read. A summary before all messages of a file is kept, because the file lacks its messages.
 
+mod agent_chat;
 mod aider;
 mod antigravity;
 mod attachments;
-mod chat_lines;
 mod claude_code;
 mod codex;
 mod codex_exec;
@@ -65,6 +65,7 @@ mod exports;
 mod folder;
 mod follow;
 mod formats;
+mod frameworks;
 mod gemini_cli;
 mod line;
 mod notes;

@@ -399,7 +399,7 @@ impl<'a> ShapeReader<'a> {
         if has_calls && kind == "tool_call" {
             return;
         }
-        let Some((row_kind, keys)) = find_kind(self.dialect, &kind) else {
+        let Some((row_kind, keys)) = self.find_kind(&kind) else {
             return self.push_part(whole, other);
         };
         let content = find_value(&block, keys);
@@ -433,6 +433,27 @@ impl<'a> ShapeReader<'a> {
             (Call | Silent, _) => {}
             (Text | Reasoning, None) | (Approval, _) => self.push_part(whole, other),
         }
+    }
+
+    /// Returns the kind of the blocks of a type, and the members that can have their content;
+    /// `None`: an unknown type.
+    fn find_kind(&self, kind: &str) -> Option<(BlockKind, &'static str)> {
+        let table = match self.dialect {
+            Dialect::Openclaw => OPEN_CLAW,
+            Dialect::Langchain => LANG_CHAIN,
+            Dialect::OpenaiAgents => OPENAI_AGENTS,
+            _ => AI_SDK,
+        };
+        let row = table.iter().find(|(types, ..)| types.split(' ').any(|known| known == kind));
+        // A part of a `UIMessage` has the name of its tool or of its data in its type.
+        let by_prefix =
+            || match kind.split_once('-').filter(|_| self.message.get_value("parts").is_some()) {
+                _ if self.dialect != Dialect::AiSdk => None,
+                Some(("tool", _)) => Some((Call, CALL_INPUTS)),
+                Some(("data", _)) => Some((Silent, "")),
+                _ => None,
+            };
+        row.map(|(_, kind, keys)| (*kind, *keys)).or_else(by_prefix)
     }
 
     fn push_call(&mut self, whole: ByteSpan, call: &JsonObject<'_>, input: Option<ByteSpan>) {
@@ -481,25 +502,6 @@ impl<'a> ShapeReader<'a> {
         let (call_id, name) = (find_id(result), self.find_name(result));
         self.push_part(whole, Part::ToolResult { call_id, name, output, is_error });
     }
-}
-
-/// Returns the kind of the blocks of a type, and the members that can have their content; `None`:
-/// an unknown type.
-fn find_kind(dialect: Dialect, kind: &str) -> Option<(BlockKind, &'static str)> {
-    let table = match dialect {
-        Dialect::Openclaw => OPEN_CLAW,
-        Dialect::Langchain => LANG_CHAIN,
-        Dialect::OpenaiAgents => OPENAI_AGENTS,
-        _ => AI_SDK,
-    };
-    let row = table.iter().find(|(types, ..)| types.split(' ').any(|known| known == kind));
-    let by_prefix = || match kind.split_once('-') {
-        _ if dialect != Dialect::AiSdk => None,
-        Some(("tool", _)) => Some((Call, CALL_INPUTS)),
-        Some(("data", _)) => Some((Silent, "")),
-        _ => None,
-    };
-    row.map(|(_, kind, keys)| (*kind, *keys)).or_else(by_prefix)
 }
 
 /// Returns the first value among members that are separated by blanks.

@@ -106,8 +106,9 @@ impl MessageReading<'_> {
     /// Derives the other values and returns the projection.
     pub(super) fn into_message(self) -> ParsedMessage {
         let Self { dialect, raw, members, role, parts, has_more } = self;
-        let time =
-            json::find_member(members, raw, "timestamp").filter(|m| m.kind != JsonKind::Null);
+        let find = |key| json::find_member(members, raw, key).filter(|m| m.kind != JsonKind::Null);
+        let created = || find("createdAt").filter(|_| dialect == Dialect::AiSdk);
+        let time = find("timestamp").or_else(created);
         let timestamp = time.and_then(|m| read_time(raw, m));
         let unique_call_id = match parts.as_slice() {
             [Part::ToolResult { call_id: Some(id), .. }]
