@@ -21,11 +21,21 @@ use lcm_text::{
     types::api::Dialect,
 };
 
+/// Signature of the first call of a content if another model made the call. Gemini 3 refuses a
+/// content of the current turn whose first call has none ("Thought signatures" of the Gemini API,
+/// the question on histories of other models, read on 2026-11-28). Older models ignore it. Contents
+/// of earlier turns have it, too, so that the beginning of a context does not change.
+const FOREIGN_SIGNATURE: (&str, Option<&str>) =
+    ("thoughtSignature", Some("\"skip_thought_signature_validator\""));
+
 /// Writes all turns.
 pub(super) fn write(turns: &[Turn<'_>], part: ArrayPart, notes: &mut RenderNotes) -> ArrayWriter {
     let mut out: Vec<RoleMessage> = Vec::new();
+    // Whether the content that the turn goes on has a call.
+    let mut has_call = false;
     for turn in turns {
-        let fragments = write_parts(turn, notes);
+        has_call &= out.last().is_some_and(|content| content.role == "model");
+        let fragments = write_parts(turn, &mut has_call, notes);
         if fragments.is_empty() && turn.answers.is_empty() && !turn.is_emptied {
             notes.add_note(turn.entry, RenderNote::DroppedEmpty);
         }
@@ -50,11 +60,17 @@ pub(super) fn write(turns: &[Turn<'_>], part: ArrayPart, notes: &mut RenderNotes
     role_alternation::write_messages(Dialect::Gemini, &out, "parts", notes)
 }
 
-/// Writes the parts of one turn, without the responses to its calls.
-fn write_parts(turn: &Turn<'_>, notes: &mut RenderNotes) -> Vec<JsonFragment> {
+/// Writes the parts of one turn, without the responses to its calls. `has_call`: whether its
+/// content has a call.
+fn write_parts(turn: &Turn<'_>, has_call: &mut bool, notes: &mut RenderNotes) -> Vec<JsonFragment> {
     let mut fragments: Vec<JsonFragment> = Vec::new();
     for block in &turn.blocks {
-        if let Some(json) = write_part(turn, block, notes) {
+        if let Some(mut json) = write_part(turn, block, notes) {
+            let is_call = matches!(block.body, BlockBody::Call(_));
+            if is_call && !*has_call && block.native.is_none() {
+                json = file_content::write_members(&json, &[FOREIGN_SIGNATURE]);
+            }
+            *has_call |= is_call;
             fragments.push(JsonFragment::strip_object(Dialect::Gemini, turn.entry, json));
         }
     }
