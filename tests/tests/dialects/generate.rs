@@ -221,7 +221,9 @@ pub(crate) fn write(dialect: Dialect, event: &Event, random: &mut Random) -> Vec
         Dialect::OpenaiChat => write_chat(event, random),
         Dialect::OpenaiResponses => write::write_responses(event, random),
         Dialect::Gemini => write::write_gemini(event, random),
-        _ => frameworks::write(dialect, event, random),
+        Dialect::AiSdk | Dialect::Openclaw | Dialect::Langchain | Dialect::OpenaiAgents => {
+            frameworks::write(dialect, event, random)
+        }
     }
 }
 

@@ -33,17 +33,7 @@ use lcm_text::{
 };
 
 /// All dialects.
-pub(crate) const DIALECTS: [Dialect; 9] = [
-    Dialect::Lcm,
-    Dialect::Anthropic,
-    Dialect::OpenaiChat,
-    Dialect::OpenaiResponses,
-    Dialect::Gemini,
-    Dialect::AiSdk,
-    Dialect::Openclaw,
-    Dialect::Langchain,
-    Dialect::OpenaiAgents,
-];
+pub(crate) const DIALECTS: [Dialect; 9] = Dialect::ALL;
 
 /// Number of requests of the simulated agent.
 pub(crate) const TURNS: usize = 200;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::host::Host;
 
-/// Lives; `LCM_SEEDS` says another number.
+/// Lives; `LCM_SEEDS` says another number, and `LCM_SEED` a single life.
 const LIVES: u64 = 300;
 const TURNS: usize = 12;
 
@@ -141,8 +141,10 @@ fn convert(list: &[Value]) -> Vec<Value> {
 /// knowledge the host appended earlier forms.
 #[test]
 fn the_last_form_of_a_grown_message_is_in_the_context() {
-    let seeds = std::env::var("LCM_SEEDS").ok().and_then(|seeds| seeds.parse().ok());
-    for seed in 0..seeds.unwrap_or(LIVES) {
+    let number = |name| std::env::var(name).ok().and_then(|value| value.parse().ok());
+    let first = number("LCM_SEED").unwrap_or(0);
+    let count = number("LCM_SEEDS").unwrap_or(if first == 0 { LIVES } else { 1 });
+    for seed in first..first + count {
         let (host, random) = (Host::new(), Random::new(seed));
         let (list, earlier) = (Vec::new(), Vec::new());
         let mut life = Life { host, random, list, earlier, count: 0 };
@@ -155,7 +157,6 @@ fn the_last_form_of_a_grown_message_is_in_the_context() {
         life.may_append(1_000);
         let context = life.host.assemble_chat(Dialect::AiSdk, 1_000_000);
         let wanted = convert(&life.list);
-        // Results of one step can stand in several messages.
         assert_eq!(context.len(), wanted.len(), "seed {seed}");
         for (one, other) in context.iter().zip(&wanted) {
             assert_eq!(one, other, "seed {seed}");

@@ -39,6 +39,9 @@ const COSTS: [[u8; 8]; 11] = [
     [6, 6, 6, 3, 14, 6, 9, 22],     // behind a character beyond ASCII
 ];
 
+/// Most quarter tokens of a byte: the greatest cost, rounded up.
+pub const BYTE_QUARTERS_MAX: u64 = 9;
+
 /// Most quarter tokens of a line end behind a text.
 pub const LINE_END_QUARTERS: u32 = 5;
 
@@ -350,6 +353,13 @@ mod tests {
             }
         }
         texts
+    }
+
+    #[test]
+    fn no_byte_costs_more_than_the_greatest_cost() {
+        let wide = BLOCK_RUNS.iter().map(|(_, cost)| cost / 2);
+        let most = COSTS.as_flattened().iter().copied().chain(wide).max().unwrap_or(0);
+        assert_eq!(u64::from(most).div_ceil(QUARTER), BYTE_QUARTERS_MAX);
     }
 
     #[test]

@@ -59,10 +59,10 @@ const GEMINI_KEYS: [&str; 8] = [
     "executableCode",
 ];
 
-/// Keys with which agent frameworks name the call of a part, and no provider does: Vercel AI SDK
-/// 5 (`toolCallId`), OpenAI Agents for JavaScript 0.3 (`callId`), Pydantic AI 1 and LlamaIndex 0.14
-/// (`tool_call_id`, which at OpenAI is a member of the message). Read in their packages 2026-11-26.
-/// The first two have dialects of their own.
+/// Keys with which agent frameworks name the call of a part, and no provider does: `ai-sdk`
+/// (`toolCallId`), `openai-agents` (`callId`), Pydantic AI 1 and LlamaIndex 0.14 (`tool_call_id`,
+/// which at OpenAI is a member of the message). The last two, which have no dialect, were read in
+/// their packages on 2026-11-26.
 const FOREIGN_CALL_KEYS: [&str; 3] = ["toolCallId", "callId", "tool_call_id"];
 
 /// The finding that a message is probably not in its declared dialect.
@@ -159,7 +159,7 @@ impl DialectReading<'_> {
     }
 
     /// Returns whether the message has a call or a result in the form of an agent framework, which
-    /// no dialect reads.
+    /// its dialect does not read.
     fn has_foreign_call(&self) -> bool {
         let has_call_id = |part: &Part| {
             matches!(

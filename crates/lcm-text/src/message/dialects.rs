@@ -117,7 +117,9 @@ pub fn parse(dialect: Dialect, raw: &str) -> Result<ParsedMessage> {
         Dialect::OpenaiChat => openai_chat::read(raw),
         Dialect::OpenaiResponses => openai_responses::read(raw),
         Dialect::Gemini => gemini::read(raw),
-        _ => frameworks::read(dialect, raw),
+        Dialect::AiSdk | Dialect::Openclaw | Dialect::Langchain | Dialect::OpenaiAgents => {
+            frameworks::read(dialect, raw)
+        }
     }
 }
 
@@ -130,7 +132,9 @@ pub fn read_blocks(dialect: Dialect, raw: &str) -> Vec<MessageBlock> {
         Dialect::OpenaiResponses => openai_responses::read_blocks(raw),
         Dialect::Gemini => gemini::read_blocks(raw),
         Dialect::Lcm => Vec::new(),
-        _ => frameworks::read_blocks(dialect, raw),
+        Dialect::AiSdk | Dialect::Openclaw | Dialect::Langchain | Dialect::OpenaiAgents => {
+            frameworks::read_blocks(dialect, raw)
+        }
     }
 }
 

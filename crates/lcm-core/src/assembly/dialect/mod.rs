@@ -54,7 +54,9 @@ pub(super) fn render(dialect: Dialect, entries: &[RenderEntry], part: ArrayPart)
         Dialect::Gemini => gemini::write(&turns, part, &mut notes),
         // The dialect `lcm` needs no rendering: no caller passes it.
         Dialect::OpenaiChat | Dialect::Lcm => openai_chat::write(&turns, &mut notes),
-        _ => frameworks::write(dialect, &turns, &mut notes),
+        Dialect::AiSdk | Dialect::Openclaw | Dialect::Langchain | Dialect::OpenaiAgents => {
+            frameworks::write(dialect, &turns, &mut notes)
+        }
     };
     let array_writer::ArrayWriter { json, starts, elements, .. } = writer;
     RenderOutput { json, starts, elements, notes, ids, pairs, is_independent }

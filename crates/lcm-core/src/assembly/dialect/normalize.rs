@@ -270,7 +270,9 @@ impl<'a> MessageScope<'a> {
                 }
             }
         };
-        Some(TurnBlock { body, native })
+        // An unknown part of a `UIMessage` has no place in a message for a model.
+        let is_foreign = self.is_ui_message && matches!(body, BlockBody::Other(_));
+        Some(TurnBlock { body, native: native.filter(|_| !is_foreign) })
     }
 
     fn text(&self, span: Option<ByteSpan>) -> Cow<'a, str> {

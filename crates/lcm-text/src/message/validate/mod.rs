@@ -2,9 +2,11 @@
 //!
 //! In: a JSON array in a provider's dialect. Out: findings, one line each, with the index of the
 //! message. The rules are those that a provider publishes or is known to enforce. The vectors
-//! `dialects/*-rules-are-kept` and `dialects/*-rules-are-broken` have an example of each rule.
-//! The checks test the messages that `lcm-core` renders, so they share no code with the rendering
-//! except [`super::provider_limits`].
+//! `dialects/*-rules-are-kept` and `dialects/*-broken` have an example of each rule.
+//!
+//! The checks test what `lcm-core` renders. They share three modules with the rendering:
+//! [`super::provider_limits`], [`super::provider_members`], and the reader of the messages of agent
+//! frameworks. A mistake there is found by `tests/sdk`, which shares nothing.
 //!
 //! Not checked, because the array alone does not show whether the provider accepts these:
 //!
@@ -92,7 +94,9 @@ pub fn check_after(
         Dialect::OpenaiResponses => openai_responses::check(raw, messages, &mut findings),
         Dialect::Gemini => gemini::check(raw, messages, before, &mut findings),
         Dialect::Lcm => {}
-        _ => frameworks::check(dialect, raw, messages, &mut findings),
+        Dialect::AiSdk | Dialect::Openclaw | Dialect::Langchain | Dialect::OpenaiAgents => {
+            frameworks::check(dialect, raw, messages, &mut findings)
+        }
     }
     findings
 }

@@ -106,8 +106,7 @@ pub(super) fn truncate_output(text: Cow<'_, str>, tokens_max: u32) -> Cow<'_, st
 
 /// Returns the tokens of a text that exceeds `tokens_max`; `None`: the text does not exceed it.
 fn estimate_if_over(text: &str, tokens_max: u32) -> Option<u32> {
-    // No byte costs more than two and a quarter tokens.
-    if int::to_u64(text.len()) * 9 <= u64::from(tokens_max) * 4 {
+    if int::to_u64(text.len()) * tokens::BYTE_QUARTERS_MAX <= u64::from(tokens_max) * 4 {
         return None;
     }
     Some(tokens::estimate(text)).filter(|total| *total > tokens_max)
