@@ -196,7 +196,8 @@ pub fn find_media(
     let mut holders = [Some(block), inner.as_ref()].into_iter().flatten();
     let data = holders.clone().find_map(|object| strings(object, FILE_DATA))?;
     let mime = holders.find_map(|object| strings(object, FILE_TYPES));
-    let is_named = ["file", "image"].iter().any(|kind| block.get_text("type").contains(kind));
+    let kind = block.get_text("type");
+    let is_named = ["file", "image", "screenshot"].iter().any(|word| kind.contains(word));
     // An object of a tool can have a member `data`, too.
     (is_named || mime.is_some()).then_some((strings(block, "filename name title"), mime, data))
 }
@@ -351,11 +352,17 @@ impl<'a> ShapeReader<'a> {
         {
             self.push_part(text, Part::Reasoning { text });
         }
-        let calls: Vec<JsonValue> = ["tool_calls", "invalid_tool_calls"]
+        let mut calls: Vec<JsonValue> = ["tool_calls", "invalid_tool_calls"]
             .iter()
             .filter(|_| self.dialect == Dialect::Langchain)
             .flat_map(|key| message.get_list(key))
             .collect();
+        // Messages of older versions have their calls in the form of Chat Completions only.
+        if calls.is_empty()
+            && let Some(more) = message.get_object("additional_kwargs")
+        {
+            calls = more.get_list("tool_calls");
+        }
         let key = if message.get_list("parts").is_empty() { "content" } else { "parts" };
         for key in [key, "command", "output", "summary"] {
             let Some(content) = message.get_field(key) else { continue };
@@ -373,9 +380,17 @@ impl<'a> ShapeReader<'a> {
         }
         for call in calls {
             let object = JsonObject::from_value(self.raw, call);
-            match object.filter(|object| object.get_string("name").is_some()) {
-                Some(object) => self.push_call(call.span, &object, object.get_value("args")),
-                None => self.push_part(call.span, Part::Other { value: call.span }),
+            let function = object.as_ref().and_then(|object| object.get_object("function"));
+            match object {
+                Some(object) if object.get_string("name").is_some() => {
+                    self.push_call(call.span, &object, object.get_value("args"));
+                }
+                Some(object) if let Some(function) = function => {
+                    let name = function.get_string("name");
+                    let (id, input) = (find_id(&object), function.get_value("arguments"));
+                    self.push_part(call.span, Part::ToolCall { id, name, input });
+                }
+                _ => self.push_part(call.span, Part::Other { value: call.span }),
             }
         }
     }
@@ -394,6 +409,10 @@ impl<'a> ShapeReader<'a> {
         let kind = block.get_text("type");
         if kind == "step-start" {
             self.found.append(&mut self.results);
+        }
+        // A call whose arguments are not whole was not made; the SDK leaves it out, too.
+        if kind != "tool-call" && block.get_text("state") == "input-streaming" {
+            return;
         }
         // The standard form repeats the calls of a message in its content.
         if has_calls && kind == "tool_call" {
@@ -463,22 +482,34 @@ impl<'a> ShapeReader<'a> {
             self.push_part(whole, Part::Other { value });
         }
         let state = call.get_text("state");
+        // Not the output yet, but how far the tool is.
+        if call.get_bool("preliminary") {
+            return;
+        }
         let denied = call.get_object("approval").and_then(|approval| approval.get_value("reason"));
         let denied = denied.or(call.get_value("state")).filter(|_| state == "output-denied");
-        if let Some(output) = find_value(call, HELD_OUTPUTS).or(denied) {
-            let is_error = denied.is_some() || Some(output) == call.get_value("errorText");
-            let part =
-                Part::ToolResult { call_id: find_id(call), name, output: Some(output), is_error };
+        // What a tool of the provider returned may be in the answer only.
+        let is_hosted = call.get_text("type") == "hosted_tool_call";
+        let status = call.get_value("status").filter(|_| is_hosted);
+        let output = find_value(call, HELD_OUTPUTS).or(denied).or(status);
+        // A tool can return `null`.
+        if output.is_some() || state == "output-available" {
+            let is_failed = output.is_some() && output == call.get_value("errorText");
+            let (call_id, is_error) = (find_id(call), denied.is_some() || is_failed);
+            let part = Part::ToolResult { call_id, name, output, is_error };
             self.results.push(MessageBlock { part, whole });
         }
     }
 
-    /// Returns the name of a tool: a member, or the end of the type of a part.
+    /// Returns the name of a tool: a member, the type of an item, or the end of the type of a part.
     fn find_name(&self, call: &JsonObject<'_>) -> Option<ByteSpan> {
         let type_name = || {
             let kind = call.get_string("type")?;
-            let name =
-                json::slice_span(self.raw, kind).strip_prefix("\"tool-")?.strip_suffix('"')?;
+            let word = json::slice_span(self.raw, kind);
+            if self.dialect == Dialect::OpenaiAgents && word.ends_with("_call\"") {
+                return Some(kind);
+            }
+            let name = word.strip_prefix("\"tool-")?.strip_suffix('"')?;
             let length = u32::try_from(name.len()).ok()?;
             Some(ByteSpan { start: kind.start.saturating_add(6), length })
         };

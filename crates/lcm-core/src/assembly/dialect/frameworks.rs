@@ -159,9 +159,15 @@ impl FrameworkWriter<'_> {
         if let Some(raw) = turn.native.filter(|_| is_whole) {
             return self.push_message(turn.entry, raw.into());
         }
+        let is_model = matches!(turn.role, Role::Assistant | Role::Tool);
+        let mut template = if is_model { self.shape.assistant } else { self.shape.user };
+        let is_joined = template.contains("$c$l");
         let (mut content, mut calls, mut texts) = (Vec::new(), Vec::new(), Vec::new());
         for block in &turn.blocks {
             match &block.body {
+                BlockBody::Call(call) if is_joined => {
+                    content.push(self.call_json(call, block.native));
+                }
                 BlockBody::Call(call) => calls.push(self.call_json(call, block.native)),
                 BlockBody::Text(text) if text.trim().is_empty() => {}
                 body => {
@@ -179,8 +185,6 @@ impl FrameworkWriter<'_> {
             }
             return;
         }
-        let is_model = matches!(turn.role, Role::Assistant | Role::Tool);
-        let mut template = if is_model { self.shape.assistant } else { self.shape.user };
         if turn.role == Role::System {
             if self.shape.system.is_empty() {
                 self.notes.add_note(turn.entry, RenderNote::SystemAsUser);
@@ -189,11 +193,11 @@ impl FrameworkWriter<'_> {
                 template = self.shape.system;
             }
         }
-        // A template without calls has each call as a message of its own.
-        let has_calls = template.contains("$l");
-        if has_calls && template.contains("$c$l") {
+        if is_joined {
             content.append(&mut calls);
         }
+        // A template without calls has each call as a message of its own.
+        let has_calls = template.contains("$l");
         if !content.is_empty() || has_calls {
             let (text, list) = (quote_text(&texts.join("\n")), calls.join(","));
             let values = [('c', &*content.join(",")), ('l', &*list), ('t', &*text)];
@@ -275,7 +279,12 @@ impl FrameworkWriter<'_> {
             "" => "application/octet-stream",
             mime => mime,
         };
-        Some(fill_template(template, &[('d', &quote_text(&data)), ('m', &quote_text(mime))]))
+        let json = fill_template(template, &[('d', &quote_text(&data)), ('m', &quote_text(mime))]);
+        let name = Some(quote_text(&file.name)).filter(|_| !file.name.is_empty());
+        Some(match name.filter(|_| self.dialect == Dialect::AiSdk) {
+            Some(name) => write_members(&json, &[("filename", Some(&name))]),
+            None => json,
+        })
     }
 
     fn call_json(&self, call: &TurnCall<'_>, native: Option<&str>) -> String {

@@ -44,7 +44,7 @@ pub(super) fn render(dialect: Dialect, entries: &[RenderEntry], part: ArrayPart)
     let mut ids = Vec::new();
     ids::collect_ids(&turns, &mut ids);
     let is_independent = ids::is_independent(&turns);
-    approvals::keep_last_approvals(dialect, &mut turns);
+    approvals::keep_last_approvals(dialect, entries, &mut turns);
     let pairs = pair_tool_calls::pair_calls(dialect, &mut turns, &mut notes);
     // Pairing gives some calls new ids.
     ids::collect_ids(&turns, &mut ids);

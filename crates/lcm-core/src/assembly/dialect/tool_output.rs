@@ -35,8 +35,16 @@ const MEDIA_TYPES: [&str; 7] = [
 ];
 
 /// Types of blocks that hold media if they have the data of a file or its address.
-const FILE_TYPES: [&str; 7] =
-    ["image", "media", "file", "image-data", "file-data", "image-url", "file-url"];
+const FILE_TYPES: [&str; 8] = [
+    "image",
+    "media",
+    "file",
+    "image-data",
+    "file-data",
+    "image-url",
+    "file-url",
+    "computer_screenshot",
+];
 
 /// Splits an output, which is JSON or empty, into pieces.
 pub(super) fn split_output(output: &str) -> Vec<ToolOutputPiece<'_>> {
