@@ -124,6 +124,8 @@ class Texts(unittest.TestCase):
         written = '{"role":"assistant","content":[{"type":"text","text":"hi"}]}'
         self.assertEqual(texts.to_texts([answer]), [written])
         self.assertEqual(texts.to_texts(answer), [written])
+        held = {"role": "assistant", "content": [model(type="text", text="hi")]}
+        self.assertEqual(texts.to_texts([held]), [written])
         item = model(type="function_call_output", call_id="c", output="x")
         self.assertEqual(len(texts.to_texts([item, {"role": "user", "content": None}])), 2)
         for member, wanted in (

@@ -69,6 +69,9 @@ fn write_module(schema: &Schema, description: &str, own: &[&Shape]) -> String {
     let typing = ["TYPE_CHECKING", "Literal", "NotRequired", "TypeAlias", "TypedDict"];
     let used: Vec<&str> = typing.into_iter().filter(|name| body.contains(name)).collect();
     text.push_str(&write_import("typing", &used));
+    if body.contains("PydanticModel") {
+        text.push_str("\nfrom ..pydantic_model import PydanticModel\n");
+    }
     let mut foreign: Vec<(&str, BTreeSet<&str>)> =
         schema.files.iter().map(|file| (file.name.as_str(), BTreeSet::new())).collect();
     for name in own.iter().flat_map(|shape| shape.references()) {
@@ -130,7 +133,7 @@ fn write_shape(shape: &Shape) -> String {
             write_docstring(&shape.description, "")
         ),
         Form::Free(FreeJson::Object) => documented(": TypeAlias = dict[str, JsonValue]".to_owned()),
-        Form::Host(_) => documented(" = Mapping[str, object] | str".to_owned()),
+        Form::Host(_) => documented(" = Mapping[str, object] | str | PydanticModel".to_owned()),
         Form::Object(members) => write_object(shape, &words::members_of(members, "python")),
     }
 }

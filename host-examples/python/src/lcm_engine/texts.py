@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import cast
 
 from .errors import LcmError
+from .pydantic_model import dump_model
 from .results import Message
 
 BATCH_MESSAGES_MAX = 100
@@ -26,8 +27,20 @@ _RESPONSES = {
     "output": "the items of `response.output`",
     "candidates": "`response.candidates[0].content`",
 }
+
+
+def _members_of(value: object) -> object:
+    """Returns the members of a pydantic model inside another value."""
+    members = dump_model(value)
+    if members is None:
+        raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
+    return members
+
+
 # `json.dumps` makes an encoder for each message.
-_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+_ENCODER = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_members_of
+)
 
 
 def to_json(value: object, path: str = "options") -> str:
@@ -51,13 +64,11 @@ def to_text(message: Message, path: str) -> str:
             raise LcmError("invalid-input", f"`{path}` must not hold a lone surrogate")
         return message
     if not isinstance(message, Mapping):
-        dump = getattr(message, "model_dump", None)
         given = type(message).__name__
-        if not callable(dump):
+        members = dump_model(message)
+        if members is None:
             raise LcmError("invalid-input", f"`{path}` must be an object or JSON text, not {given}")
-        # An absent member and one that is null say the same, and SDKs set all absent members to
-        # null. Members of the provider that the model does not know are kept.
-        message = dump(mode="json", by_alias=True, exclude_none=True, warnings=False)
+        message = members
         for member, inner in _RESPONSES.items():
             # An item of a response can have an `output`, too, and a type.
             if member in message and not {"role", "type"} & message.keys():

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, NotRequired, TypedDict
 
+from ..pydantic_model import PydanticModel
+
 from .assembly import EvictionPolicy
 from .common import Dialect, JsonValue, ReadDialect
 from .compaction import CompactionMode
@@ -315,7 +317,7 @@ class AssembleOptions(TypedDict):
     explain: NotRequired[bool]
     """Whether `items` and `explanation_text` are filled. Default: `false`."""
 
-Message = Mapping[str, object] | str
+Message = Mapping[str, object] | str | PydanticModel
 """A message as an object of its dialect, or its JSON text, which is kept byte for byte."""
 
 
