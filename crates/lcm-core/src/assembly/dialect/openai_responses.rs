@@ -60,9 +60,9 @@ pub(super) fn write(turns: &[Turn<'_>], notes: &mut RenderNotes) -> ArrayWriter 
     writer
 }
 
-/// Returns the call ids of the programs that are written: those with an output, and those that wait
-/// for it at the end of the context, behind which are only their calls and the results of these.
-/// The values are unused.
+/// Returns the call ids of the programs that are written: those with an output, and the last one if
+/// it waits for its output at the end of the context, so that only its calls and their results are
+/// behind it. The values are unused.
 fn find_programs(turns: &[Turn<'_>]) -> BTreeMap<String, usize> {
     let item_kind = |turn: &Turn<'_>| turn.native.map_or("", message::item_kind);
     let has_caller = |turn: &Turn<'_>| turn.native.and_then(caller_id).is_some();
@@ -71,12 +71,16 @@ fn find_programs(turns: &[Turn<'_>]) -> BTreeMap<String, usize> {
     };
     let waiting_from = turns.iter().rposition(is_other).map_or(0, |last| last + 1);
     let call_id = |raw: &str| parse_item(raw).get_text("call_id").into_owned();
+    let last = turns.iter().rev().find(|turn| item_kind(turn) == "program");
+    let last_id = last.and_then(|turn| turn.native).map(call_id);
     let mut needed: BTreeMap<String, usize> = BTreeMap::new();
     let mut out = BTreeMap::new();
     for (at, turn) in turns.iter().enumerate() {
         let id = match item_kind(turn) {
             "program_output" => turn.native.map(call_id),
-            _ if at >= waiting_from => turn.native.and_then(caller_id),
+            _ if at >= waiting_from => {
+                turn.native.and_then(caller_id).filter(|id| Some(id) == last_id.as_ref())
+            }
             _ => None,
         };
         if let Some(id) = id {

@@ -34,7 +34,7 @@ struct ResponsesState {
     /// Call ids of the programs so far, with 1 + the index of the item; 0 once the program has an
     /// output.
     programs: BTreeMap<String, usize>,
-    /// 1 + the index of the last item that is no program, no call of a program and no result.
+    /// 1 + the index of the last item that is no call of a program and no result.
     other_at: usize,
     /// Whether the previous item is reasoning.
     ends_with_reasoning: bool,
@@ -72,7 +72,7 @@ pub(super) fn check(raw: &str, messages: &[JsonValue], findings: &mut Findings) 
         findings.report_messages_unless(&[at.saturating_sub(1)], follows, wrong);
         state.ends_with_reasoning = kind == "reasoning";
     }
-    // Behind a program that waits for its output are only its calls and their results.
+    // Behind a program that waits for its output are only calls of programs and their results.
     let is_left = |at: &usize| *at > 0 && *at < state.other_at;
     let left = state.programs.values().copied().filter(is_left);
     let left: Vec<usize> = left.map(|at| at - 1).collect();
@@ -111,9 +111,12 @@ fn check_program(
     findings.report_unless(is_known, format_args!("`{kind}` of no program `{id}`"));
     let position = findings.message_index + 1;
     match kind {
-        "program" | "program_output" => {
-            let open = if kind == "program" { position } else { 0 };
-            state.programs.insert(call_id.into_owned(), open);
+        "program" => {
+            state.programs.insert(call_id.into_owned(), position);
+            state.other_at = position;
+        }
+        "program_output" => {
+            state.programs.insert(call_id.into_owned(), 0);
         }
         _ if has_caller || answered_call_type(kind).is_some() => {}
         _ => state.other_at = position,
