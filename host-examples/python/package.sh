@@ -18,4 +18,15 @@ rm -f ../../dist/lcm_engine-*.whl
 export SOURCE_DATE_EPOCH=315532800
 .venv/bin/python -m pip --quiet --disable-pip-version-check wheel \
     --no-deps --no-build-isolation --no-index --wheel-dir ../../dist "$sources"
+# The builder compresses for speed.
+.venv/bin/python - ../../dist/lcm_engine-*.whl <<'END'
+import pathlib, sys, zipfile
+
+path = pathlib.Path(sys.argv[1])
+smallest = path.with_suffix(".zip")
+with zipfile.ZipFile(path) as given, zipfile.ZipFile(smallest, "w") as written:
+    for info in given.infolist():
+        written.writestr(info, given.read(info), compresslevel=9)
+smallest.replace(path)
+END
 ls ../../dist/lcm_engine-*.whl | sed 's|^../../||'
