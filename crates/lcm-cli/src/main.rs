@@ -30,7 +30,7 @@ use crate::arguments::Arguments;
 enum End {
     /// The command is complete.
     Done,
-    /// `check` or `demo` found a fault.
+    /// `check` or `demo` found a fault, or an ingest of folders could not store a conversation.
     Findings,
     /// A model failed, even if the summary was then made without a model; or no model was asked,
     /// because the breaker is open.

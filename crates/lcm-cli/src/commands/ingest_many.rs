@@ -4,7 +4,10 @@
 //! and the files that were not read, with the reason. Conversations of a folder get the folder in
 //! which their program worked as their family, so that they are searched together.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+};
 
 use lcm_host::{
     Code, Error, Result,
@@ -53,6 +56,8 @@ struct Report {
     dry_run: bool,
     conversations: Vec<Row>,
     not_read: Vec<Refused>,
+    /// Files with a conversation whose ingest failed.
+    not_stored: Vec<Refused>,
     /// Files that `--since` left out.
     older_files: u64,
     ingested: u64,
@@ -92,13 +97,12 @@ pub(super) fn run_folders(global: &Global, options: &Ingest) -> Result<End> {
     });
     let since = since.transpose()?;
     let mut report = Report { dry_run: options.dry_run, ..Report::default() };
-    for folder in &options.files {
-        let visited = session_files::visit_folder(folder, since, &mut |entry| {
-            add_entry(session.as_ref(), options, entry, &mut report).map_err(VisitError)
-        });
-        visited.map_err(|VisitError(error)| error)?;
-    }
-    if report.conversations.is_empty() && report.older_files == 0 {
+    let visited = session_files::visit_folders(&options.files, since, &mut |entry| {
+        add_entry(session.as_ref(), options, entry, &mut report).map_err(VisitError)
+    });
+    visited.map_err(|VisitError(error)| error)?;
+    let has_none = report.conversations.is_empty() && report.not_stored.is_empty();
+    if has_none && report.older_files == 0 {
         let first = report.not_read.first();
         let first = first.map(|it| format!("; `{}` {}", it.file.display(), it.reason));
         let message = format!(
@@ -109,7 +113,7 @@ pub(super) fn run_folders(global: &Global, options: &Ingest) -> Result<End> {
         return Err(Error::new(Code::InvalidInput, message));
     }
     print_report(global.json, &report)?;
-    Ok(End::Done)
+    Ok(if report.not_stored.is_empty() { End::Done } else { End::Findings })
 }
 
 /// Ingests transcripts, each into a conversation of its own, or with `--dry-run` only prints them.
@@ -140,13 +144,18 @@ fn store_all(
     transcripts: &[Transcript],
 ) -> Result<()> {
     let mut report = Report { dry_run: options.dry_run, ..Report::default() };
+    let mut names: HashMap<&str, usize> = HashMap::new();
     for (index, transcript) in transcripts.iter().enumerate() {
         let numbered = || match transcripts.len() {
             1 => name.to_owned(),
             _ => format!("{name}/{}", index + 1),
         };
         let conversation = match &transcript.session {
-            Some(id) if transcripts.len() > 1 => id.clone(),
+            Some(id) if transcripts.len() > 1 => {
+                let count = names.entry(id).or_default();
+                *count += 1;
+                if *count == 1 { id.clone() } else { format!("{id}#{count}") }
+            }
             _ => numbered(),
         };
         let row = new_row(conversation, None, transcript, options.family.clone());
@@ -210,15 +219,26 @@ fn add_entry(
             let row = new_row(found.conversation, Some(&found.path), &transcript, family);
             let file = row.file.clone().unwrap_or_default();
             match add_row(session, options, &transcript, row, report) {
-                // A message that is refused does not stop the ingest of other files.
-                Err(error) if error.code == Code::InvalidInput => {
-                    report.not_read.push(Refused { file, reason: error.message });
+                Err(error) if concerns_conversation(error.code) => {
+                    report.not_stored.push(Refused { file, reason: error.message });
                 }
                 stored => stored?,
             }
         }
     }
     Ok(())
+}
+
+/// Returns whether other conversations can be stored after an error with this code.
+const fn concerns_conversation(code: Code) -> bool {
+    !matches!(
+        code,
+        Code::Cancelled
+            | Code::Corrupt
+            | Code::Internal
+            | Code::StoreUnavailable
+            | Code::WouldBlock
+    )
 }
 
 fn print_report(json: bool, report: &Report) -> Result<()> {
@@ -240,8 +260,10 @@ fn print_report(json: bool, report: &Report) -> Result<()> {
         );
         out += &output::warnings(&row.warnings);
     }
-    for refused in &report.not_read {
-        out += &format!("not read: `{}` {}\n", refused.file.display(), refused.reason);
+    for (what, list) in [("not read", &report.not_read), ("not stored", &report.not_stored)] {
+        for Refused { file, reason } in list {
+            out += &format!("{what}: `{}` {reason}\n", file.display());
+        }
     }
     if report.older_files > 0 {
         out += &format!("left out by --since: {}\n", count(report.older_files, "file"));

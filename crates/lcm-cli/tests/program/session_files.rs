@@ -303,7 +303,8 @@ fn a_folder_gives_one_conversation_for_each_session() {
     let write = |name: &str, text: &str| fs::write(project.join(name), text).unwrap();
     let mut lines = claude_code(2);
     lines[0]["cwd"] = json!("/w");
-    write("session-1.jsonl", &jsonl(&lines));
+    let name = "f0000000-0000-4000-8000-000000000001";
+    write(&format!("{name}.jsonl"), &jsonl(&lines));
     write("rollout.jsonl", &jsonl(&rolled_back()));
     let export = json!([
         {"uuid": "chat-1", "chat_messages": [{"uuid": "m1", "sender": "human", "text": "one"}]},
@@ -317,14 +318,15 @@ fn a_folder_gives_one_conversation_for_each_session() {
         let rows = report["conversations"].as_array().unwrap().iter();
         rows.map(|row| format!("{} {}", row["conversation"], row["messages"])).collect()
     };
+    let of_claude = format!("\"{name}\" 4");
     let expected =
-        ["\"chat-1\" 1", "\"chat-2\" 1", "\"s\" 6", "\"session-1\" 4"].map(str::to_owned);
+        ["\"chat-1\" 1", "\"chat-2\" 1", of_claude.as_str(), "\"s\" 6"].map(str::to_owned);
     assert_eq!(named(&dry), expected, "{dry}");
     assert!(!place.folder.join("default.lcm.db").exists(), "a dry run stores nothing");
     let report = place.json(&folder);
     assert_eq!((named(&report), &report["ingested"]), (expected.to_vec(), &json!(12)));
-    assert_eq!(report["conversations"][3]["family"], "/w");
-    assert_eq!(report["conversations"][2]["family"], "-w");
+    assert_eq!(report["conversations"][2]["family"], "/w");
+    assert_eq!(report["conversations"][3]["family"], "-w");
     assert_eq!(report["not_read"].as_array().unwrap().len(), 1, "{report}");
     let again = place.json(&folder);
     assert_eq!((&again["ingested"], &again["skipped"]), (&json!(0), &json!(12)));
@@ -336,6 +338,52 @@ fn a_folder_gives_one_conversation_for_each_session() {
     fs::create_dir_all(place.folder.join("empty")).unwrap();
     let ran = place.run(&[&AUTO[..], &["empty"]].concat());
     ran.failed(2, "invalid-input", "must have session files");
+}
+
+#[test]
+fn sessions_in_files_of_one_name_are_conversations_of_their_own() {
+    let place = Place::new();
+    let said = |report: &Value, key: &str| -> Vec<String> {
+        let rows = report["conversations"].as_array().unwrap().iter();
+        rows.map(|row| row[key].to_string()).collect()
+    };
+    for run in 1..=3 {
+        let folder = place.folder.join(format!("runs/{run}"));
+        fs::create_dir_all(&folder).unwrap();
+        let line = json!({"type": "user", "uuid": format!("u{run}"), "sessionId": format!("s{run}"),
+            "cwd": format!("/w{run}"), "message": {"role": "user", "content": format!("run {run}")}});
+        fs::write(folder.join("output.jsonl"), format!("{line}\n")).unwrap();
+        let message = json!({"messages": [{"role": "user", "content": format!("chat {run}")}]});
+        fs::write(folder.join("chat.json"), message.to_string()).unwrap();
+    }
+    let folder = [&AUTO[..], &["runs"]].concat();
+    let report = place.json(&folder);
+    let expected = ["runs/1/chat", "s1", "runs/2/chat", "s2", "runs/3/chat", "s3"];
+    assert_eq!(said(&report, "conversation"), expected.map(|name| format!("\"{name}\"")));
+    assert_eq!(said(&report, "ingested"), ["1"; 6], "{report}");
+    // One conversation is refused, and the others are stored.
+    let line = json!({"type": "user", "uuid": "u4", "sessionId": "s4", "cwd": "/w4",
+        "message": {"role": "user", "content": "run 4"}});
+    fs::create_dir_all(place.folder.join("runs/4")).unwrap();
+    fs::write(place.folder.join("runs/4/output.jsonl"), format!("{line}\n")).unwrap();
+    place.json(&["ingest", "--dialect", "auto", "--family", "/w1", "runs/4/output.jsonl"]);
+    place.json(&[
+        "--conversation",
+        "s4",
+        "ingest",
+        "--dialect",
+        "auto",
+        "--family",
+        "/other",
+        "runs/4/output.jsonl",
+    ]);
+    fs::create_dir_all(place.folder.join("runs/5")).unwrap();
+    let line = line.to_string().replace("u4", "u5").replace("s4", "s5");
+    fs::write(place.folder.join("runs/5/output.jsonl"), format!("{line}\n")).unwrap();
+    let ran = place.run(&folder);
+    assert_eq!(ran.code, 1, "{}", ran.out);
+    assert!(ran.out.contains("not stored: `runs/4/output.jsonl` conversation `s4`"), "{}", ran.out);
+    assert!(ran.out.contains("s5: 1 message, 1 stored"), "{}", ran.out);
 }
 
 #[test]

@@ -9,9 +9,11 @@
 //!
 //! | conversation id | of |
 //! |---|---|
-//! | name of the file, which is the id of the session | Claude Code |
-//! | id that the program gave the session | all others |
-//! | name of the file's folder, `/`, name of the file | files without an id |
+//! | id that the program gave the session | a session with an id |
+//! | name of the file, which is an id of its own | a sub-agent of Claude Code, its early resumed sessions |
+//! | name of the folder, `/`, path of the file in it | files without an id |
+//!
+//! Every session is a conversation of its own. See `folder_names` for sessions with one id.
 //!
 //! The family is the folder in which the session worked; without it, the folder of the file.
 
@@ -23,7 +25,8 @@ use std::{
 };
 
 use super::{
-    Format, Growth, SessionFile,
+    Growth, SessionFile,
+    folder_names::{FolderNames, Place},
     line::{self, Object, Text},
     read_bytes, read_records,
 };
@@ -80,22 +83,27 @@ pub enum FolderEntry {
     Older(PathBuf),
 }
 
-/// Visits the conversations of a folder and of all folders below. `since_ms`: files that were last
-/// changed before this time, in milliseconds since the Unix epoch, are not read.
+/// Visits the conversations of folders and of all folders below. `since_ms`: files that were last
+/// changed before this time, in milliseconds since the Unix epoch, are not visited. These files
+/// are read nevertheless, because no other conversation may get their ids.
 ///
 /// # Errors
 ///
 /// A folder cannot be listed, or errors of `visit`.
-pub fn visit_folder<E: From<io::Error>>(
-    root: &Path,
+pub fn visit_folders<E: From<io::Error>>(
+    roots: &[PathBuf],
     since_ms: Option<u64>,
     visit: &mut dyn FnMut(FolderEntry) -> Result<(), E>,
 ) -> Result<(), E> {
-    let mut paths = Vec::new();
-    list_files(root, &mut paths)?;
-    paths.sort();
-    let mut names = HashSet::new();
-    for path in paths {
+    let places = list_places(roots)?;
+    let mut claims = Vec::new();
+    for place in &places {
+        let files = read_path(&place.path).unwrap_or_default();
+        claims.extend(place.claim_names(&files));
+    }
+    let names = FolderNames::assign(claims);
+    for place in &places {
+        let path = place.path.clone();
         let is_older = since_ms.is_some_and(|since| changed_ms(&path) < since);
         if is_older {
             visit(FolderEntry::Older(path))?;
@@ -108,24 +116,40 @@ pub fn visit_folder<E: From<io::Error>>(
                 continue;
             }
         };
-        for file in files {
+        let claims = place.claim_names(&files);
+        for (file, claim) in files.into_iter().zip(claims) {
+            let path = path.clone();
             if file.count_messages() == 0 {
-                let reason = "has no messages".to_owned();
-                visit(FolderEntry::Refused { path: path.clone(), reason })?;
+                let reason = describe_empty(&file);
+                visit(FolderEntry::Refused { path, reason })?;
                 continue;
             }
-            let mut conversation = name_conversation(&path, &file);
-            if !names.insert(conversation.clone()) {
-                conversation = format!("{conversation}/{}", file_stem(&path));
-                names.insert(conversation.clone());
-            }
-            let family = name_family(&path, &file);
-            let path = path.clone();
+            let family = file.project.clone().unwrap_or_else(|| folder_name(&path));
+            let conversation = names.name(&claim);
             let session = FolderSession { path, conversation, family, file };
             visit(FolderEntry::Session(Box::new(session)))?;
         }
     }
     Ok(())
+}
+
+/// Lists the files of folders in the order of their paths, each file once.
+fn list_places(roots: &[PathBuf]) -> io::Result<Vec<Place>> {
+    let (mut places, mut known) = (Vec::new(), HashSet::new());
+    for root in roots {
+        let mut paths = Vec::new();
+        list_files(root, &mut paths)?;
+        paths.sort();
+        let whole = fs::canonicalize(root)?;
+        let name = whole.file_name().map(|name| name.to_string_lossy().into_owned());
+        for path in paths {
+            let within = path.strip_prefix(root).unwrap_or(&path);
+            if known.insert(whole.join(within)) {
+                places.push(Place::new(name.as_deref().unwrap_or_default(), within, &path));
+            }
+        }
+    }
+    Ok(places)
 }
 
 /// Lists the files that may be sessions, and the folders that are sessions of opencode.
@@ -216,7 +240,7 @@ fn list_json(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-fn file_stem(path: &Path) -> String {
+pub(super) fn file_stem(path: &Path) -> String {
     path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
@@ -225,14 +249,10 @@ fn folder_name(path: &Path) -> String {
     name.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-fn name_conversation(path: &Path, file: &SessionFile) -> String {
-    match &file.session {
-        _ if file.format == Some(Format::ClaudeCode) => file_stem(path),
-        Some(session) => session.clone(),
-        None => format!("{}/{}", folder_name(path), file_stem(path)),
+/// Returns why a conversation is not stored: it has no messages. Warnings say what it has.
+fn describe_empty(file: &SessionFile) -> String {
+    match file.warnings.as_slice() {
+        [] => "has no messages".to_owned(),
+        warnings => format!("has no messages; {}", warnings.join("; ")),
     }
-}
-
-fn name_family(path: &Path, file: &SessionFile) -> String {
-    file.project.clone().unwrap_or_else(|| folder_name(path))
 }

@@ -63,6 +63,7 @@ mod dropped;
 mod entries;
 mod exports;
 mod folder;
+mod folder_names;
 mod follow;
 mod formats;
 mod frameworks;
@@ -76,7 +77,7 @@ mod records;
 mod tree;
 
 pub use dropped::{DroppedCounts, is_whole_line};
-pub use folder::{FolderEntry, FolderSession, parse_since, visit_folder};
+pub use folder::{FolderEntry, FolderSession, parse_since, visit_folders};
 pub use follow::{Follower, Reading};
 pub use formats::Format;
 pub use notes::{Author, read_notes};
