@@ -4,8 +4,10 @@
 //! as its newest event says: `item.completed`, or while the item lasts `item.started`. A command,
 //! a call of a tool server and a search become a call and, once it is complete, its result.
 //!
-//! Item ids count within a thread, so the id of the thread is their prefix. The prompt is not in
-//! the output.
+//! Each run of the program begins with `thread.started` and counts its items anew, so several runs
+//! in one file are told apart by their place: the items of the second run of a thread have `run 2/`
+//! before their ids, and the id of the thread is the prefix of all. Each thread is a conversation
+//! of its own. The prompt is not in the output.
 
 use std::collections::HashMap;
 
@@ -47,39 +49,92 @@ pub(super) fn compare_record(object: &Object<'_>) -> Fit {
     }
 }
 
-pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> SessionContent {
-    let mut out = Collector::default();
-    let mut newest: HashMap<String, usize> = HashMap::new();
-    for (index, object) in objects.iter().enumerate() {
-        if let Some(id) = object.object("item").and_then(|item| item.text("id")) {
-            newest.insert(id, index);
-        }
-    }
-    for (index, (line, object)) in lines.iter().zip(objects).enumerate() {
-        let kind = object.text("type").unwrap_or_default();
-        if let Some(thread) = object.text("thread_id") {
-            out.ids.enter_session(&thread);
-            out.set_session(Some(thread), None);
-        }
-        let Some(item) = object.object("item") else {
-            out.left.count_line(&kind);
-            continue;
-        };
-        let id = item.text("id").unwrap_or_default();
-        if !id.is_empty() && newest.get(&id) != Some(&index) {
-            continue;
-        }
-        read_item(&mut out, index, line, &item);
-    }
-    out.into_content()
+/// A run of the program.
+struct Run {
+    /// Indexes of its events.
+    events: std::ops::Range<usize>,
+    /// Id of the thread; empty: the run has none.
+    thread: String,
+    /// Number of the run within the thread, from 1.
+    number: usize,
 }
 
-/// Adds the messages of an item.
-fn read_item(out: &mut Collector, index: usize, line: &str, item: &Object<'_>) {
+/// Reads the threads of a file, in the order of their first events; at least one.
+pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Vec<SessionContent> {
+    let mut threads: Vec<(String, Collector)> = Vec::new();
+    for run in list_runs(objects) {
+        let known = threads.iter().position(|(thread, _)| *thread == run.thread);
+        let index = known.unwrap_or(threads.len());
+        if known.is_none() {
+            let mut out = Collector::default();
+            out.ids.enter_session(&run.thread);
+            let thread = Some(run.thread.clone()).filter(|thread| !thread.is_empty());
+            out.set_session(thread, None);
+            threads.push((run.thread.clone(), out));
+        }
+        if let Some((_, out)) = threads.get_mut(index) {
+            read_run(out, &run, lines, objects);
+        }
+    }
+    threads.into_iter().map(|(_, out)| out.into_content()).collect()
+}
+
+/// Lists the runs of a file. Events before the first `thread.started` belong to the first run.
+fn list_runs(objects: &[Object<'_>]) -> Vec<Run> {
+    let is_start = |object: &Object<'_>| object.text("type").as_deref() == Some("thread.started");
+    let starts = objects.iter().enumerate().filter(|(_, object)| is_start(object));
+    let mut starts: Vec<usize> = starts.map(|(index, _)| index).collect();
+    match starts.first_mut() {
+        Some(first) => *first = 0,
+        None => starts.push(0),
+    }
+    let mut counts: HashMap<String, usize> = HashMap::new();
+    let mut runs = Vec::new();
+    for (place, start) in starts.iter().enumerate() {
+        let events = *start..starts.get(place + 1).copied().unwrap_or(objects.len());
+        let events_of_run = objects.get(events.clone()).unwrap_or_default();
+        let thread = events_of_run.iter().find_map(|object| object.text("thread_id"));
+        let thread = thread.unwrap_or_default();
+        let count = counts.entry(thread.clone()).or_default();
+        *count += 1;
+        runs.push(Run { events, thread, number: *count });
+    }
+    runs
+}
+
+/// Adds the messages of a run.
+fn read_run(out: &mut Collector, run: &Run, lines: &[String], objects: &[Object<'_>]) {
+    let item_id = |object: &Object<'_>| object.object("item").and_then(|item| item.text("id"));
+    let events = objects.iter().zip(lines).enumerate();
+    let events = events.skip(run.events.start).take(run.events.len());
+    let newest: HashMap<String, usize> =
+        events.clone().filter_map(|(index, (object, _))| Some((item_id(object)?, index))).collect();
+    for (index, (object, line)) in events {
+        let Some(item) = object.object("item") else {
+            out.left.count_line(&object.text("type").unwrap_or_default());
+            continue;
+        };
+        let id = item.text("id");
+        if id.as_ref().is_some_and(|id| newest.get(id) != Some(&index)) {
+            continue;
+        }
+        let id = id.map(|id| match run.number {
+            1 => id,
+            number => format!("run {number}/{id}"),
+        });
+        read_item(out, (index, line), id.as_deref(), &item);
+    }
+}
+
+/// Adds the messages of an item. `id`: its id within the thread.
+fn read_item(
+    out: &mut Collector,
+    (index, line): (usize, &str),
+    id: Option<&str>,
+    item: &Object<'_>,
+) {
     // Early versions name the type of an item `item_type`.
     let kind = item.text("type").or_else(|| item.text("item_type")).unwrap_or_default();
-    let id = item.text("id");
-    let id = id.as_deref();
     let text = item.text("text").unwrap_or_default();
     let add = |out: &mut Collector, role, part: String| {
         let draft = Draft::new(role).with_id(id, None).with_parts(Vec::from([part]));
@@ -99,13 +154,21 @@ fn read_item(out: &mut Collector, index: usize, line: &str, item: &Object<'_>) {
             let message = item.text("message").unwrap_or_default();
             add(out, "assistant", records::text_part(&format!("Error: {message}")));
         }
-        kind => read_call(out, (index, line), kind, item),
+        kind => {
+            let made = || format!("{kind} {index}");
+            let id = id.map_or_else(made, str::to_owned);
+            read_call(out, (index, line), (&id, kind), item);
+        }
     }
 }
 
 /// Adds a call with its result.
-fn read_call(out: &mut Collector, (index, line): (usize, &str), kind: &str, item: &Object<'_>) {
-    let id = item.text("id").unwrap_or_else(|| format!("{kind} {index}"));
+fn read_call(
+    out: &mut Collector,
+    (index, line): (usize, &str),
+    (id, kind): (&str, &str),
+    item: &Object<'_>,
+) {
     let (name, input, output) = match kind {
         "command_execution" => (
             "command_execution".to_owned(),
@@ -136,15 +199,15 @@ fn read_call(out: &mut Collector, (index, line): (usize, &str), kind: &str, item
             return;
         }
     };
-    let call = records::call_part(&id, &name, input.as_deref().unwrap_or("{}"));
+    let call = records::call_part(id, &name, input.as_deref().unwrap_or("{}"));
     // Members that change while the item lasts belong to the result.
     let of_call: Vec<&str> = USED.into_iter().chain(RESULT).collect();
-    let draft = Draft::new("assistant").with_id(Some(&id), None).with_parts(Vec::from([call]));
+    let draft = Draft::new("assistant").with_id(Some(id), None).with_parts(Vec::from([call]));
     out.push(index, line, &draft.with_source(item, &of_call));
     let status = item.text("status").unwrap_or_default();
     if let Some(output) = output.filter(|_| status != "in_progress") {
         let failed = matches!(status.as_str(), "failed" | "declined");
-        let part = records::result_part(&id, &name, &output, failed);
+        let part = records::result_part(id, &name, &output, failed);
         let result_id = format!("{id}/result");
         let mut draft =
             Draft::new("tool").with_id(Some(&result_id), None).with_parts(Vec::from([part]));

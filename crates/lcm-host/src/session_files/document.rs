@@ -140,7 +140,7 @@ fn read_value(value: &RawValue, growth: Growth) -> Result<Vec<SessionFile>, Line
         return Ok(files);
     }
     let records = objects.iter().zip(&elements).map(|(object, raw)| add_time(object, raw));
-    read_records(records.enumerate().collect(), growth).map(|file| Vec::from([file]))
+    read_records(records.enumerate().collect(), growth)
 }
 
 /// Returns a message with the time that Cline, Roo and Kilo add as `ts`.
@@ -170,14 +170,13 @@ fn read_object(object: &Object<'_>, growth: Growth) -> Result<Vec<SessionFile>, 
     }
     for key in LISTS {
         if let Some(list) = object.list(key) {
-            return read_list(object, &list, key, growth).map(|file| Vec::from([file]));
+            return read_list(object, &list, key, growth);
         }
         if let (Some(text), "input") = (object.any(key).filter(|it| line::is_string(it)), key) {
             let message = Text::default().string("role", "user").raw("content", text.get()).end();
             let mut records = find_system(object, key);
             records.push(message);
-            let file = read_records(records.into_iter().enumerate().collect(), growth)?;
-            return Ok(Vec::from([file]));
+            return read_records(records.into_iter().enumerate().collect(), growth);
         }
     }
     let reason = format!(
@@ -194,7 +193,7 @@ fn read_list(
     list: &[&RawValue],
     key: &str,
     growth: Growth,
-) -> Result<SessionFile, LineError> {
+) -> Result<Vec<SessionFile>, LineError> {
     let mut records = find_system(object, key);
     if object.has("projectHash") || object.object("info").is_some() {
         // The header of a chat of the Gemini CLI, or the session of an export of opencode.
@@ -207,11 +206,11 @@ fn read_list(
         };
         records.push(add_time(&record, value));
     }
-    let mut file = read_records(records.into_iter().enumerate().collect(), growth)?;
-    if file.session.is_none() {
-        file.session = IDS.iter().find_map(|key| object.text(key));
+    let mut files = read_records(records.into_iter().enumerate().collect(), growth)?;
+    if let Some(first) = files.first_mut().filter(|first| first.session.is_none()) {
+        first.session = IDS.iter().find_map(|key| object.text(key));
     }
-    Ok(file)
+    Ok(files)
 }
 
 /// Returns the system prompt of a request as a message.

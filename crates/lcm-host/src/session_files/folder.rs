@@ -188,7 +188,7 @@ fn changed_ms(path: &Path) -> u64 {
 /// Reads the conversations of a path; `Err`: why it was not read.
 fn read_path(path: &Path) -> Result<Vec<SessionFile>, String> {
     if path.is_dir() {
-        return read_open_code(path).map(|file| Vec::from([file]));
+        return read_open_code(path);
     }
     let bytes = fs::read(path).map_err(|error| format!("cannot be read: {error}"))?;
     // A program may be writing to a file of lines; a history would wait for its next prompt.
@@ -206,7 +206,7 @@ fn read_path(path: &Path) -> Result<Vec<SessionFile>, String> {
 
 /// Reads a session from the storage of opencode: a folder of messages; the parts of each message
 /// are in a folder with its id.
-fn read_open_code(folder: &Path) -> Result<SessionFile, String> {
+fn read_open_code(folder: &Path) -> Result<Vec<SessionFile>, String> {
     let named = |error: io::Error| format!("cannot be read: {error}");
     let parts = folder.parent().and_then(Path::parent).map(|root| root.join("part"));
     let parts = parts.unwrap_or_default();

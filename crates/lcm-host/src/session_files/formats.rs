@@ -124,7 +124,7 @@ pub(super) fn detect_format(objects: &[Object<'_>]) -> Option<Format> {
     RECORD_FORMATS.iter().find(fits).map(|row| row.format)
 }
 
-/// Reads the records of a format that is no list of messages.
+/// Reads the records of a format that is no list of messages: at least one conversation.
 pub(super) fn read(
     format: Format,
     lines: &[String],

@@ -189,7 +189,7 @@ pub fn read_bytes(bytes: &[u8], growth: Growth) -> Result<Vec<SessionFile>, Line
     let dropped = source.dropped_warnings();
     let mut files = match document::read(&source, growth)? {
         Some(files) => files,
-        None => Vec::from([read_records(source.take_lines(), growth)?]),
+        None => read_records(source.take_lines(), growth)?,
     };
     // In a Markdown history blank lines have a meaning.
     let first = files.first_mut().filter(|file| file.format != Some(Format::Aider));
@@ -197,7 +197,8 @@ pub fn read_bytes(bytes: &[u8], growth: Growth) -> Result<Vec<SessionFile>, Line
     Ok(files)
 }
 
-/// Reads the messages of lines. `lines` must not contain blank lines.
+/// Reads the messages of lines: the first of their conversations. `lines` must not contain blank
+/// lines.
 ///
 /// # Errors
 ///
@@ -206,11 +207,15 @@ pub fn read_bytes(bytes: &[u8], growth: Growth) -> Result<Vec<SessionFile>, Line
 ///   dialects are no error.
 /// - The lines fit several formats, in which their meaning differs.
 pub fn read(lines: Vec<String>) -> Result<SessionFile, LineError> {
-    read_records(lines.into_iter().enumerate().collect(), Growth::Growing)
+    let files = read_records(lines.into_iter().enumerate().collect(), Growth::Growing)?;
+    Ok(files.into_iter().next().unwrap_or_else(|| SessionFile::without_format(Vec::new())))
 }
 
-/// Reads the messages of lines, each with its index in the file.
-fn read_records(lines: Vec<(usize, String)>, growth: Growth) -> Result<SessionFile, LineError> {
+/// Reads the conversations of lines, each line with its index in the file; at least one.
+fn read_records(
+    lines: Vec<(usize, String)>,
+    growth: Growth,
+) -> Result<Vec<SessionFile>, LineError> {
     let (places, lines, mut warnings) = damage::take_whole(lines)?;
     let mut objects = Vec::with_capacity(lines.len());
     for (index, line) in lines.iter().enumerate() {
@@ -231,21 +236,26 @@ fn read_records(lines: Vec<(usize, String)>, growth: Growth) -> Result<SessionFi
             );
             return Err(named(LineError::at(0, reason)));
         }
-        return Ok(SessionFile::without_format(warnings));
+        return Ok(Vec::from([SessionFile::without_format(warnings)]));
     };
-    let mut found = match format {
+    let found = match format {
         Format::Messages(_) => {
             drop(objects);
             let of_line = |(line, text)| FileMessage { text, line };
             let messages = lines.into_iter().enumerate().map(of_line).collect();
-            SessionContent { messages, ..SessionContent::default() }
+            Vec::from([SessionContent { messages, ..SessionContent::default() }])
         }
         _ => formats::read(format, &lines, &objects).map_err(named)?,
     };
-    let branches = found.branches.iter_mut().flat_map(|branch| &mut branch.messages);
-    found.messages.iter_mut().chain(branches).for_each(|message| message.line = at(message.line));
-    warnings.append(&mut found.warnings);
-    Ok(SessionFile { warnings, ..SessionFile::new(format, found) })
+    let finish = |mut found: SessionContent| {
+        let branches = found.branches.iter_mut().flat_map(|branch| &mut branch.messages);
+        let messages = found.messages.iter_mut().chain(branches);
+        messages.for_each(|message| message.line = at(message.line));
+        // Damaged lines are named once, with the first conversation.
+        found.warnings.splice(0..0, std::mem::take(&mut warnings));
+        SessionFile::new(format, found)
+    };
+    Ok(found.into_iter().map(finish).collect())
 }
 
 /// Describes the first record of a file for an error.
