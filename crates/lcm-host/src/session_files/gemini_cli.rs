@@ -2,9 +2,10 @@
 //!
 //! In: a header with `sessionId` and `projectHash`, messages of the types `user`, `gemini`, `info`,
 //! `warning` and `error`, and updates: a message with the id of an earlier one replaces it,
-//! `$rewindTo` names the message from which on a person took the chat back, and `$set` changes the
-//! header. Out: messages of `lcm`; a call and its result are members of one record, and become two
-//! messages. Messages that were taken back become branches.
+//! `$rewindTo` names the message from which on a person took the chat back, and `$set` changes
+//! members of the header. `messages` of a header or of `$set` is the whole list of messages from
+//! there on. Out: messages of `lcm`; a call and its result are members of one record, and become
+//! two messages. Messages that were taken back, or that a new list lacks, become branches.
 
 use std::collections::HashMap;
 
@@ -36,43 +37,121 @@ pub(super) fn compare_record(object: &Object<'_>) -> Fit {
     Fit::typical_if(is_known && object.has("id") && object.has("content"))
 }
 
+/// A message of the chat, as one record has it.
+struct Record<'a> {
+    /// Index of the line.
+    line: usize,
+    raw: &'a str,
+    object: Object<'a>,
+}
+
+/// The messages of a chat by their keys.
+#[derive(Default)]
+struct Chat<'a> {
+    /// Newest record of each message.
+    records: HashMap<String, Record<'a>>,
+    /// Keys of the live messages, in order.
+    live: Vec<String>,
+    /// Keys of messages that were taken back, and the key of the message that they follow.
+    removed: Vec<(Option<String>, Vec<String>)>,
+}
+
 pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> SessionContent {
     let mut out = Collector::default();
-    let mut newest: HashMap<String, usize> = HashMap::new();
-    for (index, object) in objects.iter().enumerate() {
-        if let Some(id) = object.text("id") {
-            newest.insert(id, index);
-        }
-    }
-    // For the id of each message, the number of messages before it.
-    let mut places: HashMap<String, usize> = HashMap::new();
-    for (index, object) in objects.iter().enumerate() {
+    let mut chat = Chat::default();
+    for (index, (line, object)) in lines.iter().zip(objects).enumerate() {
         if let Some(to) = object.text("$rewindTo") {
-            if let Some(place) = places.get(&to) {
-                out.set_aside_from(*place);
-            }
+            let place = chat.live.iter().position(|key| *key == to);
+            chat.cut(place.unwrap_or(chat.live.len()));
             continue;
         }
-        let Some(id) = object.text("id").filter(|_| object.has("content")) else {
-            out.set_session(object.text("sessionId"), None);
-            out.left.count_line(if object.has("$set") { "$set" } else { "header" });
+        if object.has("content") && object.has("id") {
+            chat.add(Record { line: index, raw: line, object: object.clone() });
             continue;
-        };
-        let before = out.messages().len();
-        let is_first = !places.contains_key(&id);
-        // A message has the content of its last update and the place of its first record.
-        let last = newest.get(&id).copied().unwrap_or(index);
-        let (Some(line), Some(newest)) = (lines.get(last), objects.get(last)) else { continue };
-        if is_first {
-            places.insert(id.clone(), before);
-            read_message(&mut out, (index, line), &id, newest);
+        }
+        out.set_session(object.text("sessionId"), None);
+        out.left.count_line(if object.has("$set") { "$set" } else { "header" });
+        let holder = object.object("$set").unwrap_or_else(|| object.clone());
+        if let Some(list) = holder.list("messages") {
+            let records = list.into_iter().filter_map(|value| {
+                Some(Record { line: index, raw: value.get(), object: Object::from_value(value)? })
+            });
+            chat.replace(records.collect());
         }
     }
+    chat.write(&mut out);
     out.into_content()
 }
 
-/// Adds the messages of a record.
-fn read_message(out: &mut Collector, (index, line): (usize, &str), id: &str, object: &Object<'_>) {
+impl<'a> Chat<'a> {
+    /// Adds a message, or replaces the record of an earlier one.
+    fn add(&mut self, record: Record<'a>) {
+        let key = record.key();
+        if self.records.insert(key.clone(), record).is_none() {
+            self.live.push(key);
+        }
+    }
+
+    /// Replaces the list of messages.
+    fn replace(&mut self, records: Vec<Record<'a>>) {
+        let mut keys: Vec<String> = Vec::new();
+        for record in records {
+            let key = record.key();
+            if !keys.contains(&key) {
+                keys.push(key.clone());
+            }
+            self.records.insert(key, record);
+        }
+        let same = self.live.iter().zip(&keys).take_while(|(old, new)| old == new).count();
+        self.cut(same);
+        self.live = keys;
+    }
+
+    /// Takes the messages from index `from` on back.
+    fn cut(&mut self, from: usize) {
+        let removed = self.live.split_off(from.min(self.live.len()));
+        if !removed.is_empty() {
+            self.removed.push((self.live.last().cloned(), removed));
+        }
+    }
+
+    /// Writes the live messages, and then the branches.
+    fn write(&self, out: &mut Collector) {
+        // For each message, the entry id of the last message that its record became.
+        let mut ends: HashMap<&str, Option<String>> = HashMap::new();
+        self.live.iter().for_each(|key| self.write_message(out, key, &mut ends));
+        for (after, keys) in &self.removed {
+            let after = after.as_deref().and_then(|after| ends.get(after).cloned());
+            out.begin_branch(after.flatten());
+            keys.iter().for_each(|key| self.write_message(out, key, &mut ends));
+        }
+        out.end_branch();
+    }
+
+    /// Writes a message that is not in `ends`.
+    fn write_message<'k>(
+        &self,
+        out: &mut Collector,
+        key: &'k str,
+        ends: &mut HashMap<&'k str, Option<String>>,
+    ) {
+        if let Some(record) = self.records.get(key).filter(|_| !ends.contains_key(key)) {
+            ends.insert(key, read_message(out, record));
+        }
+    }
+}
+
+impl Record<'_> {
+    /// Returns the id of the message; without one, its text.
+    fn key(&self) -> String {
+        self.object.text("id").unwrap_or_else(|| self.raw.to_owned())
+    }
+}
+
+/// Adds the messages of a record, and returns the entry id of the last one.
+fn read_message(out: &mut Collector, record: &Record<'_>) -> Option<String> {
+    let object = &record.object;
+    let id = object.text("id");
     let kind = object.text("type").unwrap_or_default();
     let role = match kind.as_str() {
         "user" => "user",
@@ -80,7 +159,7 @@ fn read_message(out: &mut Collector, (index, line): (usize, &str), id: &str, obj
         // Lines of the program for the person.
         _ => {
             out.left.count_line(&kind);
-            return;
+            return None;
         }
     };
     let time = object.any("timestamp").map(RawValue::get);
@@ -99,7 +178,8 @@ fn read_message(out: &mut Collector, (index, line): (usize, &str), id: &str, obj
     let calls = object.list("toolCalls").unwrap_or_default();
     let calls: Vec<Object<'_>> = calls.into_iter().filter_map(Object::from_value).collect();
     let call_id = |call: &Object<'_>, place: usize| {
-        call.text("id").unwrap_or_else(|| format!("{id} call {place}"))
+        let message = id.as_deref().unwrap_or_default();
+        call.text("id").unwrap_or_else(|| format!("{message} call {place}"))
     };
     for (place, call) in calls.iter().enumerate() {
         let input = call.any("args").map_or("{}", RawValue::get);
@@ -113,8 +193,8 @@ fn read_message(out: &mut Collector, (index, line): (usize, &str), id: &str, obj
         let part = records::result_part(&call_id, &name, &read_output(result), is_error);
         pieces.push(Piece::Result(part));
     }
-    let draft = Draft::new(role).with_id(Some(id), time).with_source(object, &USED);
-    out.push_pieces(index, line, &draft, pieces);
+    let draft = Draft::new(role).with_id(id.as_deref(), time).with_source(object, &USED);
+    out.push_pieces(record.line, record.raw, &draft, pieces)
 }
 
 /// Returns the pieces of a content: a string, one part of Gemini, or a list of them.
