@@ -2,8 +2,8 @@
 //!
 //! In: lines with `type`. Lines of a conversation have `uuid`, and `parentUuid` is the `uuid` of
 //! their parent (after a compaction `logicalParentUuid`). Out: the `user` and `assistant` lines,
-//! the `attachment` lines with content that reached the model, and prompts of the queue, as
-//! messages of `anthropic`: those of the live branch in the order of the file, but each behind its
+//! the `attachment` lines with content that reached the model, and prompts of the queue (`queue`),
+//! as messages of `anthropic`: those of the live branch in the order of the file, but each behind its
 //! parent, and the others as branches.
 //!
 //! A streamed answer has several lines with one `message.id` and different `uuid`, one block in
@@ -24,10 +24,10 @@ use std::collections::{HashMap, HashSet};
 use serde_json::value::RawValue;
 
 use super::{
-    FileMessage, LineError, SessionContent, attachments,
+    FileMessage, Growth, LineError, SessionContent, attachments,
     entries::{Ids, SUB_AGENTS, SUMMARY, SkippedCounts},
     line::{Object, Text},
-    queue,
+    queue::{self, QueuedPrompt},
     records::Branches,
     tree::{Node, Tree},
 };
@@ -47,14 +47,21 @@ struct Line<'a> {
     made: Option<String>,
 }
 
-pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<SessionContent, LineError> {
+pub(super) fn read(
+    lines: &[String],
+    objects: &[Object<'_>],
+    growth: Growth,
+) -> Result<SessionContent, LineError> {
     let mut ids = Ids::default();
     let mut left = SkippedCounts::default();
-    let messages = read_lines(lines, objects, &mut ids, &mut left)?;
+    let queued = queue::find_prompts(objects, growth);
+    let messages = read_lines(lines, objects, &queued, &mut ids, &mut left)?;
     let is_main = messages.iter().any(|line| !is_side(line.object));
     let nodes = build_nodes(objects, &messages, is_main);
     let mut tree = Tree::new(&nodes);
-    let live = find_live_lines(&tree, &messages);
+    let mut live = find_live_lines(&tree, &messages);
+    let is_taken_back = |index: &usize| queued.get(index).is_some_and(|it| it.is_taken_back);
+    live.retain(|index| !is_taken_back(index));
     let by_index: HashMap<usize, &Line<'_>> =
         messages.iter().map(|line| (line.index, line)).collect();
     let (mut found, mut branches) = (SessionContent::default(), Branches::default());
@@ -92,10 +99,10 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<SessionCo
 fn read_lines<'a>(
     lines: &[String],
     objects: &'a [Object<'a>],
+    queued: &HashMap<usize, QueuedPrompt>,
     ids: &mut Ids,
     left: &mut SkippedCounts,
 ) -> Result<Vec<Line<'a>>, LineError> {
-    let queued = queue::find_prompts(objects);
     let mut messages = Vec::new();
     for (index, (line, object)) in lines.iter().zip(objects).enumerate() {
         let kind = object.text("type").unwrap_or_default();
@@ -103,7 +110,7 @@ fn read_lines<'a>(
         let message = object.object("message");
         let made = match kind.as_str() {
             "attachment" => object.object("attachment").and_then(|it| attachments::read(&it)),
-            _ => queued.get(&index).map(|prompt| queue::build_message(prompt)),
+            _ => queued.get(&index).map(|prompt| queue::build_message(&prompt.text)),
         };
         if is_message && message.is_none() {
             return Err(LineError::at(index, format!("must have a `message`, as a `{kind}` line")));

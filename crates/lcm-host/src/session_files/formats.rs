@@ -5,8 +5,8 @@
 //! tells these apart. Exports that are one document are recognised by `document`.
 
 use super::{
-    LineError, SessionContent, agent_chat, antigravity, claude_code, codex, codex_exec, copilot,
-    frameworks, gemini_cli, line::Object, open_claw, open_code,
+    Growth, LineError, SessionContent, agent_chat, antigravity, claude_code, codex, codex_exec,
+    copilot, frameworks, gemini_cli, line::Object, open_claw, open_code,
 };
 use crate::bindings::types::Dialect;
 
@@ -129,18 +129,20 @@ pub(super) fn read(
     format: Format,
     lines: &[String],
     objects: &[Object<'_>],
-) -> Result<SessionContent, LineError> {
-    match format {
-        Format::ClaudeCode => claude_code::read(lines, objects),
-        Format::Codex => codex::read(lines, objects),
-        Format::OpenClaw => open_claw::read(lines, objects),
-        Format::CodexExec => Ok(codex_exec::read(lines, objects)),
-        Format::GeminiCli => Ok(gemini_cli::read(lines, objects)),
-        Format::CopilotCli => Ok(copilot::read(lines, objects)),
-        Format::OpenCode => Ok(open_code::read(lines, objects)),
-        Format::Antigravity => Ok(antigravity::read(lines, objects)),
-        _ => Ok(agent_chat::read(lines, objects)),
-    }
+    growth: Growth,
+) -> Result<Vec<SessionContent>, LineError> {
+    let content = match format {
+        Format::ClaudeCode => claude_code::read(lines, objects, growth)?,
+        Format::Codex => codex::read(lines, objects)?,
+        Format::OpenClaw => open_claw::read(lines, objects)?,
+        Format::CodexExec => return Ok(codex_exec::read(lines, objects)),
+        Format::GeminiCli => gemini_cli::read(lines, objects),
+        Format::CopilotCli => copilot::read(lines, objects),
+        Format::OpenCode => open_code::read(lines, objects),
+        Format::Antigravity => antigravity::read(lines, objects),
+        _ => agent_chat::read(lines, objects),
+    };
+    Ok(Vec::from([content]))
 }
 
 /// Returns the names of all formats, for an error.

@@ -245,7 +245,7 @@ fn read_records(
             let messages = lines.into_iter().enumerate().map(of_line).collect();
             Vec::from([SessionContent { messages, ..SessionContent::default() }])
         }
-        _ => formats::read(format, &lines, &objects).map_err(named)?,
+        _ => formats::read(format, &lines, &objects, growth).map_err(named)?,
     };
     let finish = |mut found: SessionContent| {
         let branches = found.branches.iter_mut().flat_map(|branch| &mut branch.messages);

@@ -1,20 +1,48 @@
 //! Finds prompts of Claude Code that a person typed while the agent worked.
 //!
-//! In: the lines of a session. Out: prompts that only lines of the type `queue-operation` have,
-//! each at the line that took it from the queue. A prompt that became an attachment or a `user`
-//! line is not among them.
+//! In: the lines of a session. Out: prompts that only lines of the type `queue-operation` have. A
+//! prompt that became an attachment or a `user` line is not among them: a later line says exactly
+//! this text, or this text and the next prompts of the queue, and each line is one such prompt.
 //!
-//! A prompt becomes a message only if a line of the conversation follows, because the attachment of
-//! the prompt is written after its `queue-operation`, and a followed file may end between both.
+//! | operation | prompt |
+//! |---|---|
+//! | `dequeue`, `remove` | was given to the model at this line |
+//! | `popAll` | was taken back by the person to be edited, and is no part of the conversation |
+//! | none after `enqueue` | was left in the queue by the end of the program, at its own line |
+//!
+//! While a file grows, a prompt becomes a message only if a line of the conversation follows,
+//! because the attachment of the prompt is written after its `queue-operation`, and the file may
+//! end between both. A prompt that waits in the queue may still become another line.
 
 use std::collections::{HashMap, VecDeque};
 
 use serde_json::value::RawValue;
 
-use super::line::{Object, Text};
+use super::{
+    Growth,
+    line::{Object, Text},
+};
+
+/// A prompt that no other line has.
+#[derive(Debug)]
+pub(super) struct QueuedPrompt {
+    pub(super) text: String,
+    /// Whether the person took the prompt back.
+    pub(super) is_taken_back: bool,
+    /// Index of the line that put the prompt into the queue.
+    enqueued: usize,
+    /// Index of the line that took the prompt from the queue.
+    place: usize,
+}
+
+/// A text of a `user` line or of a prompt that became an attachment.
+struct SaidText {
+    line: usize,
+    text: String,
+}
 
 /// Returns the prompts, by the index of their line.
-pub(super) fn find_prompts(objects: &[Object<'_>]) -> HashMap<usize, String> {
+pub(super) fn find_prompts(objects: &[Object<'_>], growth: Growth) -> HashMap<usize, QueuedPrompt> {
     let is_operation =
         |object: &Object<'_>| object.text("type").as_deref() == Some("queue-operation");
     if !objects.iter().any(is_operation) {
@@ -24,30 +52,66 @@ pub(super) fn find_prompts(objects: &[Object<'_>]) -> HashMap<usize, String> {
         matches!(object.text("type").as_deref(), Some("user" | "assistant"))
             && !object.is_true("isSidechain")
     };
-    let last_said = objects.iter().rposition(is_said).unwrap_or_default();
-    let mut waiting: VecDeque<String> = VecDeque::new();
-    let mut taken = HashMap::new();
-    for (index, object) in objects.iter().enumerate().take(last_said) {
-        if !is_operation(object) {
+    let end = match growth {
+        Growth::Ended => objects.len(),
+        Growth::Growing => objects.iter().rposition(is_said).unwrap_or_default(),
+    };
+    let mut prompts = replay_operations(objects, end, growth);
+    let said = list_texts(objects);
+    let mut is_known: Vec<bool> =
+        prompts.iter().map(|prompt| prompt.is_taken_back && is_sent(prompt, &said)).collect();
+    for text in &said {
+        for index in find_run(text, &prompts, &is_known) {
+            is_known.get_mut(index).into_iter().for_each(|known| *known = true);
+        }
+    }
+    let mut known = is_known.into_iter();
+    prompts.retain(|prompt| !known.next().unwrap_or_default() && !prompt.text.trim().is_empty());
+    prompts.into_iter().map(|prompt| (prompt.place, prompt)).collect()
+}
+
+/// Returns the prompts that left the queue before the line `end`, or were left in it.
+fn replay_operations(objects: &[Object<'_>], end: usize, growth: Growth) -> Vec<QueuedPrompt> {
+    let mut waiting: VecDeque<(usize, String)> = VecDeque::new();
+    let mut prompts = Vec::new();
+    for (place, object) in objects.iter().enumerate().take(end) {
+        if object.text("type").as_deref() != Some("queue-operation") {
             continue;
         }
         let own = object.text("content");
         match object.text("operation").as_deref() {
-            Some("enqueue") => waiting.extend(own),
+            Some("enqueue") => waiting.extend(own.map(|text| (place, text))),
             Some("popAll") => {
-                let all: Vec<String> = waiting.drain(..).collect();
-                taken.extend(own.or_else(|| Some(all.join("\n"))).map(|prompt| (index, prompt)));
+                let enqueued = waiting.front().map_or(place, |(enqueued, _)| *enqueued);
+                let all: Vec<String> = waiting.drain(..).map(|(_, text)| text).collect();
+                let text = own.unwrap_or_else(|| all.join("\n"));
+                prompts.push(QueuedPrompt { text, is_taken_back: true, enqueued, place });
             }
             _ => {
-                let place = own.as_ref().and_then(|own| waiting.iter().position(|it| it == own));
-                let first = waiting.remove(place.unwrap_or_default());
-                taken.extend(own.or(first).map(|prompt| (index, prompt)));
+                let index = waiting.iter().position(|(_, text)| Some(text) == own.as_ref());
+                // A prompt whose `enqueue` the file lacks has its text here only.
+                let taken = match (index, own) {
+                    (None, Some(own)) => Some((place, own)),
+                    (index, _) => waiting.remove(index.unwrap_or_default()),
+                };
+                prompts.extend(taken.map(|(enqueued, text)| QueuedPrompt {
+                    text,
+                    is_taken_back: false,
+                    enqueued,
+                    place,
+                }));
             }
         }
     }
-    let known = list_texts(objects);
-    taken.retain(|_, prompt| !is_known(prompt, &known));
-    taken
+    if growth == Growth::Ended {
+        prompts.extend(waiting.into_iter().map(|(place, text)| QueuedPrompt {
+            text,
+            is_taken_back: false,
+            enqueued: place,
+            place,
+        }));
+    }
+    prompts
 }
 
 /// Returns a user message without id.
@@ -56,9 +120,9 @@ pub(super) fn build_message(prompt: &str) -> String {
 }
 
 /// Returns the texts of `user` lines and of prompts that became attachments.
-fn list_texts(objects: &[Object<'_>]) -> Vec<String> {
+fn list_texts(objects: &[Object<'_>]) -> Vec<SaidText> {
     let mut texts = Vec::new();
-    for object in objects {
+    for (line, object) in objects.iter().enumerate() {
         let content = match object.text("type").as_deref() {
             Some("user") => object.object("message").and_then(|it| it.any("content")),
             Some("attachment") => object.object("attachment").and_then(|it| it.any("prompt")),
@@ -66,25 +130,57 @@ fn list_texts(objects: &[Object<'_>]) -> Vec<String> {
         };
         let Some(content) = content else { continue };
         if let Ok(text) = serde_json::from_str::<String>(content.get()) {
-            texts.push(text);
+            texts.push(SaidText { line, text });
             continue;
         }
         let blocks: Vec<&RawValue> = serde_json::from_str(content.get()).unwrap_or_default();
-        texts.extend(
-            blocks
-                .into_iter()
-                .filter_map(Object::from_value)
-                .filter_map(|block| block.text("text")),
-        );
+        let blocks = blocks.into_iter().filter_map(Object::from_value);
+        let of_blocks = blocks.filter_map(|block| block.text("text"));
+        texts.extend(of_blocks.map(|text| SaidText { line, text }));
     }
     texts
 }
 
-/// Returns whether a line has the prompt, or each of its lines: several prompts are joined when a
-/// person takes them back to edit them.
-fn is_known(prompt: &str, known: &[String]) -> bool {
-    let has = |text: &str| known.iter().any(|line| line.contains(text));
-    prompt.trim().is_empty()
-        || has(prompt.trim())
-        || prompt.lines().map(str::trim).filter(|line| !line.is_empty()).all(has)
+/// Returns the indexes of the prompts that a text says: one, or consecutive ones that the program
+/// joined; empty: the text says something else.
+fn find_run(said: &SaidText, prompts: &[QueuedPrompt], is_known: &[bool]) -> Vec<usize> {
+    let free: Vec<(usize, &QueuedPrompt)> = prompts
+        .iter()
+        .enumerate()
+        .filter(|(index, prompt)| {
+            is_known.get(*index) == Some(&false) && prompt.enqueued < said.line
+        })
+        .collect();
+    let text = said.text.trim();
+    for start in 0..free.len() {
+        let mut rest = text;
+        let mut run = Vec::new();
+        for (index, prompt) in free.iter().skip(start) {
+            let prompt = prompt.text.trim();
+            run.push(*index);
+            if rest == prompt || (run.len() == 1 && is_command(rest, prompt)) {
+                return run;
+            }
+            match rest.strip_prefix(prompt).and_then(|rest| rest.strip_prefix('\n')) {
+                Some(next) if !prompt.is_empty() => rest = next.trim_start(),
+                _ => break,
+            }
+        }
+    }
+    Vec::new()
+}
+
+/// Returns whether a text is the line of a command, which names the command in an element.
+fn is_command(text: &str, prompt: &str) -> bool {
+    let name = prompt.split_whitespace().next().unwrap_or_default();
+    let bash = prompt.strip_prefix('!').unwrap_or(prompt).trim();
+    (name.starts_with('/') && text.contains(&format!("<command-name>{name}</command-name>")))
+        || text == format!("<bash-input>{bash}</bash-input>")
+}
+
+/// Returns whether later texts have each line of a prompt.
+fn is_sent(prompt: &QueuedPrompt, said: &[SaidText]) -> bool {
+    let later = || said.iter().filter(|said| said.line > prompt.place);
+    let has = |line: &str| later().any(|said| said.text.lines().any(|it| it.trim() == line));
+    prompt.text.lines().map(str::trim).filter(|line| !line.is_empty()).all(has)
 }
