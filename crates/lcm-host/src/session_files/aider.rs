@@ -1,9 +1,13 @@
 //! Reads Markdown histories of aider.
 //!
 //! In: lines: `# aider chat started at TIME` begins a session, `####` is a line of the person, `>`
-//! a line of the program, and all others are the answer of the model. Out: one conversation for
-//! each session, with messages of `lcm`. Lines of the program are context that the person saw, and
-//! become user messages with the mark `console`.
+//! a line of the program or a quotation of the model, and all others are the answer of the model.
+//! Out: one conversation for each session, with messages of `lcm`. Lines of the program are context
+//! that the person saw, and become user messages with the mark `console`.
+//!
+//! The program ends its lines with two spaces, unless an editor removed them. So a `>` line is of
+//! the program if it has this end, begins as the program's lines do, or stands before the answer.
+//! An answer that was interrupted may leave its code fence open; a line of the person closes it.
 //!
 //! The time of a session has no time zone and is no time of a message, so messages are undated.
 
@@ -13,6 +17,26 @@ use super::{
 };
 
 const START: &str = "# aider chat started at ";
+
+/// Beginnings of lines of the program that may follow an answer.
+const PROGRAM: [&str; 16] = [
+    "^C",
+    "Add ",
+    "Added ",
+    "Allow ",
+    "Applied edit",
+    "Attempt",
+    "Commit ",
+    "Cost:",
+    "Create new file",
+    "Did not apply",
+    "Edit the files",
+    "Fix ",
+    "Only ",
+    "Repo-map",
+    "Run",
+    "Tokens:",
+];
 
 /// Returns whether a file is a history of aider.
 pub(super) fn is_history(text: &str) -> bool {
@@ -58,14 +82,9 @@ fn read_session(time: Option<&str>, lines: &[(usize, &str)], growth: Growth) -> 
     out.set_session(session, None);
     let mut run: Vec<&str> = Vec::new();
     let (mut author, mut first) = (LineAuthor::Model, 0);
-    let mut is_fenced = false;
+    let (mut is_fenced, mut is_answered) = (false, false);
     for (index, line) in lines {
-        let prefixed = match (line.strip_prefix("#### "), line.strip_prefix('>')) {
-            (Some(text), _) if !is_fenced => Some((LineAuthor::Person, text)),
-            (None, _) if *line == "####" && !is_fenced => Some((LineAuthor::Person, "")),
-            (None, Some(text)) if !is_fenced => Some((LineAuthor::Program, text.trim_start())),
-            _ => None,
-        };
+        let prefixed = read_prefix(line, is_fenced, is_answered);
         // A blank line ends neither an answer nor a prompt of several lines.
         let is_blank = line.trim().is_empty();
         let (next, text) = match prefixed {
@@ -73,6 +92,11 @@ fn read_session(time: Option<&str>, lines: &[(usize, &str)], growth: Growth) -> 
             None if is_blank => (author, ""),
             None => (LineAuthor::Model, *line),
         };
+        match next {
+            LineAuthor::Person => (is_fenced, is_answered) = (false, false),
+            LineAuthor::Program => is_fenced = false,
+            LineAuthor::Model => is_answered |= !is_blank,
+        }
         if line.trim_start().starts_with("```") && next == LineAuthor::Model {
             is_fenced = !is_fenced;
         }
@@ -90,6 +114,20 @@ fn read_session(time: Option<&str>, lines: &[(usize, &str)], growth: Growth) -> 
         push_message(&mut out, author, first, &run);
     }
     out.into_content()
+}
+
+/// Returns the author and the text of a line with a prefix; `None`: the line has none, or is part
+/// of an answer. `is_answered`: the answer to the last prompt has begun.
+fn read_prefix(line: &str, is_fenced: bool, is_answered: bool) -> Option<(LineAuthor, &str)> {
+    if let Some(text) = line.strip_prefix("####").filter(|it| it.is_empty() || it.starts_with(' '))
+    {
+        return Some((LineAuthor::Person, text.strip_prefix(' ').unwrap_or(text)));
+    }
+    let text = line.strip_prefix('>')?.trim_start();
+    let is_of_program = !is_answered
+        || PROGRAM.iter().any(|begin| text.starts_with(begin))
+        || (line.ends_with("  ") && !is_fenced);
+    is_of_program.then_some((LineAuthor::Program, text))
 }
 
 fn push_message(out: &mut Collector, author: LineAuthor, index: usize, run: &[&str]) {
