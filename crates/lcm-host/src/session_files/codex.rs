@@ -25,6 +25,17 @@ use super::{
 const SNAPSHOT: &str = "snapshots of the program";
 const SUMMARY: &str = "summaries of the program, whose items are in the file";
 const ROLE: &str = "items of another role than system, developer, user and assistant";
+/// Elements in which the program hands over context. A person may write any other element.
+const CONTEXT: [&str; 8] = [
+    "collaboration_mode",
+    "environment_context",
+    "permissions",
+    "skill",
+    "subagent_notification",
+    "turn_aborted",
+    "user_instructions",
+    "user_shell_command",
+];
 
 pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<SessionContent, LineError> {
     let mut ids = Ids::default();
@@ -92,7 +103,7 @@ fn rolled_back_turns(payload: &Object<'_>) -> Option<usize> {
 }
 
 /// Returns whether an item is a message of the person. Messages in which the program hands over
-/// context have the role `user`, too, and are one element in `<...>`, or instructions.
+/// context have the role `user`, too.
 fn begins_turn(item: &Object<'_>) -> bool {
     if item.text("role").as_deref() != Some("user") {
         return false;
@@ -100,13 +111,17 @@ fn begins_turn(item: &Object<'_>) -> bool {
     let blocks = item.list("content").unwrap_or_default();
     let first = blocks.into_iter().find_map(|block| Object::from_value(block)?.text("text"));
     let text = first.or_else(|| item.text("content")).unwrap_or_default();
-    let text = text.trim();
+    !is_context(text.trim())
+}
+
+/// Returns whether a text is context of the program: one of its elements, or instructions.
+fn is_context(text: &str) -> bool {
     let name = text.strip_prefix('<').and_then(|rest| rest.split_once('>')).map(|(name, _)| name);
     let is_element = name.is_some_and(|name| {
-        let name = name.split_whitespace().next().unwrap_or_default();
-        !name.is_empty() && text.ends_with(&format!("</{name}>"))
+        let known = name.split_whitespace().next().unwrap_or_default().to_lowercase();
+        CONTEXT.contains(&known.as_str()) && text.ends_with(&format!("</{name}>"))
     });
-    !is_element && !text.starts_with("# AGENTS.md instructions")
+    is_element || text.starts_with("# AGENTS.md instructions")
 }
 
 /// Returns the id of the session from a header; `None`: the line is no header, or a header without
