@@ -134,9 +134,14 @@ fn first_members(line: &str) -> Option<String> {
 /// Returns the records inside a damaged line that reach its end.
 fn find_records(line: &str, heads: &HashSet<String>) -> Vec<String> {
     let line = line.trim_matches(|c: char| c == '\0' || c.is_whitespace());
-    let beginnings = line.match_indices('{').take(BEGINNINGS_MAX).map(|(at, _)| at);
-    for start in beginnings {
-        let rest = line.get(start..).unwrap_or_default();
+    let firsts: HashSet<&str> =
+        heads.iter().map(|head| head.split(' ').next().unwrap_or_default()).collect();
+    let beginnings =
+        line.match_indices('{').map(|(at, _)| (at, line.get(at..).unwrap_or_default()));
+    // Text of a torn record may have many braces; only the name of a first member begins a record.
+    let beginnings =
+        beginnings.filter(|(_, rest)| first_name(rest).is_some_and(|name| firsts.contains(name)));
+    for (start, rest) in beginnings.take(BEGINNINGS_MAX) {
         let mut stream = serde_json::Deserializer::from_str(rest).into_iter::<&RawValue>();
         let (mut records, mut is_damaged) = (Vec::new(), false);
         for record in stream.by_ref() {
@@ -151,6 +156,12 @@ fn find_records(line: &str, heads: &HashSet<String>) -> Vec<String> {
         }
     }
     Vec::new()
+}
+
+/// Returns the name of the first member of a text that begins as an object does, as written.
+fn first_name(text: &str) -> Option<&str> {
+    let name = text.strip_prefix('{')?.trim_start().strip_prefix('"')?;
+    name.split_once('"').map(|(name, _)| name)
 }
 
 fn heads_match(records: &[String], heads: &HashSet<String>) -> bool {
@@ -186,6 +197,18 @@ mod tests {
         assert_eq!(texts[3], r#"{"a":4}"#);
         assert_eq!(whole(&[r#"{"a":1}"#, "\0\0\0"]).0, [0]);
         assert_eq!(whole(&[r#"{"a":1}"#, r#"{"a":2}{"a"#]).1[1], r#"{"a":2}"#);
+    }
+
+    #[test]
+    fn a_record_behind_a_torn_text_with_many_braces_is_read() {
+        let torn = format!(
+            r#"{{"a":1,"b":"{}"#,
+            r"{
+{ "
+            .repeat(2 * BEGINNINGS_MAX)
+        );
+        let (places, texts, _) = whole(&[r#"{"a":1}"#, &format!(r#"{torn}{{"a":9}}"#)]);
+        assert_eq!((places.as_slice(), texts[1].as_str()), (&[0, 1][..], r#"{"a":9}"#));
     }
 
     #[test]
