@@ -14,6 +14,9 @@
 //! look like abandoned branches. Therefore all lines of a live answer are live, and so are results
 //! of live calls that have no result on the live branch.
 //!
+//! A first prompt that was edited is a second line without a parent; the older wording and its
+//! answers are a branch.
+//!
 //! Lines with `isSidechain` or `parent_tool_use_id` belong to sub-agents and are skipped. In a file
 //! with only such lines, the session of a sub-agent, they are read. Messages that the program
 //! itself wrote (`isMeta`, errors of the API) were visible to the model or the person. So these
@@ -58,7 +61,7 @@ pub(super) fn read(
     let messages = read_lines(lines, objects, &queued, &mut ids, &mut left)?;
     let is_main = messages.iter().any(|line| !is_side(line.object));
     let nodes = build_nodes(objects, &messages, is_main);
-    let mut tree = Tree::new(&nodes);
+    let mut tree = Tree::new(&nodes).with_rivals(list_first_prompts(&messages));
     let mut live = find_live_lines(&tree, &messages);
     let is_taken_back = |index: &usize| queued.get(index).is_some_and(|it| it.is_taken_back);
     live.retain(|index| !is_taken_back(index));
@@ -151,6 +154,23 @@ fn build_nodes(objects: &[Object<'_>], messages: &[Line<'_>], is_main: bool) -> 
         Node { continues: continues.filter(|_| id.is_some()), id, is_message }
     };
     objects.iter().enumerate().map(node).collect()
+}
+
+/// Returns the indexes of the prompts without a parent: wordings of the first prompt, of which the
+/// person sent one instead of the others.
+fn list_first_prompts(messages: &[Line<'_>]) -> Vec<usize> {
+    let is_first = |line: &&Line<'_>| {
+        let Line { object, message, made, .. } = line;
+        // Lines of `stream-json` have no such member, and continue the line before.
+        let is_root = object.has("parentUuid")
+            && object.text("parentUuid").is_none()
+            && object.text("logicalParentUuid").is_none();
+        let is_marked = MARKS.iter().any(|mark| object.is_true(mark)) || is_side(object);
+        let is_prompt = message.text("role").as_deref() == Some("user")
+            && list_block_ids(line, "tool_use_id").is_empty();
+        made.is_none() && is_root && !is_marked && is_prompt
+    };
+    messages.iter().filter(is_first).map(|line| line.index).collect()
 }
 
 /// Returns the indexes of the live lines.

@@ -5,7 +5,8 @@
 //! entry. The messages that are not live become branches.
 //!
 //! A file can have several trees, because a parent may be missing. Each tree has one live branch:
-//! the last message of the tree in the file, and all ancestors of that message.
+//! the last message of the tree in the file, and all ancestors of that message. Of trees with rival
+//! roots, such as two wordings of the first prompt, only the one with the last message has one.
 
 use std::collections::HashMap;
 
@@ -29,6 +30,8 @@ pub(super) struct Tree {
     /// For each entry, the index of the first entry with its id, which has the place in the tree.
     firsts: Vec<usize>,
     is_message: Vec<bool>,
+    /// Indexes of the roots that are rivals, in ascending order.
+    rivals: Vec<usize>,
     /// For each recorded entry, the entry id of the newest message up to it.
     newest: HashMap<usize, Option<String>>,
 }
@@ -48,8 +51,14 @@ impl Tree {
             parents: nodes.iter().map(|node| place(&node.continues)).collect(),
             firsts: nodes.iter().enumerate().map(first).collect(),
             is_message: nodes.iter().map(|node| node.is_message).collect(),
+            rivals: Vec::new(),
             newest: HashMap::new(),
         }
+    }
+
+    /// Sets the roots of which one replaced the others. `rivals`: indexes in ascending order.
+    pub(super) fn with_rivals(self, rivals: Vec<usize>) -> Self {
+        Self { rivals, ..self }
     }
 
     /// Returns for each entry whether it is on the live branch of its tree. Of several entries with
@@ -65,6 +74,9 @@ impl Tree {
                 continue;
             }
             let Some(root) = roots.get(index).copied() else { continue };
+            let is_rival = self.rivals.binary_search(&root).is_ok();
+            let first_rival = self.rivals.first().copied().filter(|_| is_rival);
+            let root = first_rival.unwrap_or(root);
             let Some(is_decided) = decided.get_mut(root) else { continue };
             // The latest entry of a tree ends the live branch of the tree.
             if !std::mem::replace(is_decided, true) {
@@ -223,6 +235,13 @@ mod tests {
         assert_eq!(order_of(&[("a", ""), ("b", "a"), ("c", "b")]), "abc");
         assert_eq!(order_of(&[("c", "b"), ("a", ""), ("d", "c"), ("b", "a")]), "abcd");
         assert_eq!(order_of(&[("a", "b"), ("b", "a"), ("c", "c")]), "cab");
+    }
+
+    #[test]
+    fn of_rival_roots_the_last_one_is_live() {
+        let edges = [("a", ""), ("b", "a"), ("x", ""), ("c", ""), ("d", "c")];
+        let live = Tree::new(&nodes(&edges)).with_rivals(Vec::from([0, 3])).find_live();
+        assert_eq!(live, [false, false, true, true, true]);
     }
 
     #[test]
