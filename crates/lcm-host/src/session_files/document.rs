@@ -16,8 +16,7 @@ use super::{
     damage::SourceLines,
     exports, formats,
     line::{self, Object, Text},
-    notes, read_records,
-    records::{self, Collector, Draft},
+    notes, read_records, share_gpt,
 };
 
 /// Members that can hold the messages of a document.
@@ -166,7 +165,14 @@ fn read_object(object: &Object<'_>, growth: Growth) -> Result<Vec<SessionFile>, 
             let files = objects.iter().map(|object| read_object(object, growth));
             return files.collect::<Result<Vec<_>, _>>().map(|files| files.concat());
         }
-        return one(Format::ShareGpt, read_share_gpt(object, &list));
+        if objects.iter().all(|message| !message.has("from")) {
+            return read_list(object, &list, "conversations", growth);
+        }
+        return one(Format::ShareGpt, share_gpt::read(object, &list)?);
+    }
+    let has_records = |key: &&&str| object.list(key).is_some_and(|list| !list.is_empty());
+    if let Some(key) = LISTS.iter().find(has_records) {
+        return read_list(object, &object.list(key).unwrap_or_default(), key, growth);
     }
     for key in LISTS {
         if let Some(list) = object.list(key) {
@@ -224,25 +230,4 @@ fn find_system(object: &Object<'_>, key: &str) -> Vec<String> {
         _ => text.raw("content", value.get()),
     };
     Vec::from([message.end()])
-}
-
-/// Reads a conversation of `ShareGPT`, whose messages have `from` and `value`.
-fn read_share_gpt(object: &Object<'_>, list: &[&RawValue]) -> SessionContent {
-    let mut out = Collector::default();
-    let session = object.text("id");
-    out.ids.enter_session(session.as_deref().unwrap_or_default());
-    out.set_session(session, None);
-    for (index, value) in list.iter().enumerate() {
-        let Some(message) = Object::from_value(value) else { continue };
-        let role = match message.text("from").as_deref() {
-            Some("human" | "user") => "user",
-            Some("system") => "system",
-            _ => "assistant",
-        };
-        let text = message.text("value").map(|text| records::text_part(&text));
-        let draft = Draft::new(role).with_parts(text.into_iter().collect());
-        let draft = draft.with_source(&message, &["from", "value"]);
-        out.push(index, value.get(), &draft);
-    }
-    out.into_content()
 }

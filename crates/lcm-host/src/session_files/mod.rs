@@ -75,6 +75,7 @@ mod open_code;
 mod queue;
 mod records;
 mod tree;
+mod share_gpt;
 
 pub use dropped::{DroppedCounts, is_whole_line};
 pub use folder::{FolderEntry, FolderSession, parse_since, visit_folders};
