@@ -7,12 +7,13 @@
 //! `contents`, or conversations of `ShareGPT`. Records inside are read as lines would be.
 //!
 //! Of several requests in one file, one that begins with the messages of the one before it replaces
-//! it: a log of a chat has the whole list in every request.
+//! it: a log of a chat has the whole list in every request. The answer to a request is its last
+//! message (`answers`).
 
 use serde_json::value::RawValue;
 
 use super::{
-    Format, Growth, LineError, SessionContent, SessionFile, aider,
+    Format, Growth, LineError, SessionFile, aider, answers,
     damage::SourceLines,
     exports, formats,
     line::{self, Object, Text},
@@ -98,7 +99,8 @@ fn read_document_lines(
 /// Adds a conversation, or replaces the last one if the new one begins with all of its messages.
 fn add_or_replace(files: &mut Vec<SessionFile>, file: SessionFile) {
     let is_longer = files.last().is_some_and(|last| {
-        let same = last.messages.iter().zip(&file.messages).all(|(a, b)| a.text == b.text);
+        let same = last.messages.iter().zip(&file.messages);
+        let same = same.into_iter().all(|(a, b)| answers::say_the_same(&a.text, &b.text));
         same && last.messages.len() <= file.messages.len() && last.session == file.session
     });
     if is_longer {
@@ -182,6 +184,7 @@ fn read_object(object: &Object<'_>, growth: Growth) -> Result<Vec<SessionFile>, 
             let message = Text::default().string("role", "user").raw("content", text.get()).end();
             let mut records = find_system(object, key);
             records.push(message);
+            answers::add(object, key, &mut records);
             return read_records(records.into_iter().enumerate().collect(), growth);
         }
     }
@@ -212,6 +215,7 @@ fn read_list(
         };
         records.push(add_time(&record, value));
     }
+    answers::add(object, key, &mut records);
     let mut files = read_records(records.into_iter().enumerate().collect(), growth)?;
     if let Some(first) = files.first_mut().filter(|first| first.session.is_none()) {
         first.session = IDS.iter().find_map(|key| object.text(key));

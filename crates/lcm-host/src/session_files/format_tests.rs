@@ -123,6 +123,22 @@ fn a_file_of_no_format_names_the_formats() {
 }
 
 #[test]
+fn a_file_of_which_nothing_was_understood_is_an_error() {
+    let files = [
+        r#"{"timestamp":"t","type":"session_meta","payload":{"id":"s"}}"#,
+        r#"{"info":{"role":"user","id":"m"},"parts":[{"type":"unheard","content":"x"}]}"#,
+        r#"{"type":"user.message","data":{"words":"x"}}"#,
+        r#"{"mapping":{}}"#,
+    ];
+    for file in files {
+        let read = |growth| read_bytes(format!("{file}\n").as_bytes(), growth);
+        let error = read(Growth::Ended).unwrap_err();
+        assert!(error.reason.contains("no message was understood"), "{file}: {error}");
+        assert!(error.reason.contains("Claude Code") && read(Growth::Growing).is_ok(), "{file}");
+    }
+}
+
+#[test]
 fn a_text_is_a_message_for_each_paragraph() {
     let text = "one\ntwo\n\n\nthree\n```\na\n\nb\n```\n\nlast";
     let count = |growth| read_notes(text.as_bytes(), Author::User, growth).unwrap().messages.len();

@@ -50,6 +50,7 @@
 
 mod agent_chat;
 mod aider;
+mod answers;
 mod antigravity;
 mod attachments;
 mod claude_code;
@@ -74,8 +75,8 @@ mod open_claw;
 mod open_code;
 mod queue;
 mod records;
-mod tree;
 mod share_gpt;
+mod tree;
 
 pub use dropped::{DroppedCounts, is_whole_line};
 pub use folder::{FolderEntry, FolderSession, parse_since, visit_folders};
@@ -188,14 +189,47 @@ pub enum Growth {
 pub fn read_bytes(bytes: &[u8], growth: Growth) -> Result<Vec<SessionFile>, LineError> {
     let mut source = damage::split_lines(bytes, growth);
     let dropped = source.dropped_warnings();
+    let is_blank = source.lines().is_empty();
     let mut files = match document::read(&source, growth)? {
         Some(files) => files,
         None => read_records(source.take_lines(), growth)?,
     };
     // In a Markdown history blank lines have a meaning.
+    require_messages(is_blank, &mut files, growth)?;
     let first = files.first_mut().filter(|file| file.format != Some(Format::Aider));
     first.into_iter().for_each(|file| drop(file.warnings.splice(0..0, dropped.clone())));
     Ok(files)
+}
+
+/// Requires that a file that has ended has messages, and warns of each conversation without any.
+///
+/// # Errors
+///
+/// The file has records, and none of them was understood as a message.
+fn require_messages(
+    is_blank: bool,
+    files: &mut [SessionFile],
+    growth: Growth,
+) -> Result<(), LineError> {
+    let is_empty = |file: &SessionFile| file.format.is_some() && file.count_messages() == 0;
+    if growth == Growth::Growing || is_blank {
+        return Ok(());
+    }
+    if !files.is_empty() && files.iter().all(is_empty) {
+        let format = files.iter().find_map(|file| file.format).map_or("", Format::name);
+        let left: Vec<&str> =
+            files.iter().flat_map(|file| &file.warnings).map(String::as_str).collect();
+        let left = if left.is_empty() { String::new() } else { format!("; {}", left.join("; ")) };
+        let reason = format!(
+            "is {format}, but no message was understood in it{left}; the formats of files are {}",
+            formats::list_names()
+        );
+        return Err(LineError::for_file(reason));
+    }
+    for file in files.iter_mut().filter(|file| is_empty(file)) {
+        file.warnings.push("has no message that was understood".to_owned());
+    }
+    Ok(())
 }
 
 /// Reads the messages of lines: the first of their conversations. `lines` must not contain blank
