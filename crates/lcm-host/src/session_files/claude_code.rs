@@ -3,8 +3,8 @@
 //! In: lines with `type`. Lines of a conversation have `uuid`, and `parentUuid` is the `uuid` of
 //! their parent (after a compaction `logicalParentUuid`). Out: the `user` and `assistant` lines,
 //! the `attachment` lines with content that reached the model, and prompts of the queue (`queue`),
-//! as messages of `anthropic`: those of the live branch in the order of the file, but each behind its
-//! parent, and the others as branches.
+//! as messages of `anthropic`: those of the live branch in the order of the file, but each behind
+//! its parent, and the others as branches.
 //!
 //! A streamed answer has several lines with one `message.id` and different `uuid`, one block in
 //! each. Each line becomes a message, because a joined message would change with every new line.

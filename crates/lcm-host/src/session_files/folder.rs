@@ -10,7 +10,7 @@
 //! | conversation id | of |
 //! |---|---|
 //! | id that the program gave the session | a session with an id |
-//! | name of the file, which is an id of its own | a sub-agent of Claude Code, its early resumed sessions |
+//! | name of the file, which is an id of its own | sub-agents and UUIDs of Claude Code |
 //! | name of the folder, `/`, path of the file in it | files without an id |
 //!
 //! Every session is a conversation of its own. See `folder_names` for sessions with one id.
@@ -26,7 +26,7 @@ use std::{
 
 use super::{
     Growth, SessionFile,
-    folder_names::{FolderNames, Place},
+    folder_names::{FilePlace, FolderNames},
     line::{self, Object, Text},
     read_bytes, read_records,
 };
@@ -134,7 +134,7 @@ pub fn visit_folders<E: From<io::Error>>(
 }
 
 /// Lists the files of folders in the order of their paths, each file once.
-fn list_places(roots: &[PathBuf]) -> io::Result<Vec<Place>> {
+fn list_places(roots: &[PathBuf]) -> io::Result<Vec<FilePlace>> {
     let (mut places, mut known) = (Vec::new(), HashSet::new());
     for root in roots {
         let mut paths = Vec::new();
@@ -145,7 +145,7 @@ fn list_places(roots: &[PathBuf]) -> io::Result<Vec<Place>> {
         for path in paths {
             let within = path.strip_prefix(root).unwrap_or(&path);
             if known.insert(whole.join(within)) {
-                places.push(Place::new(name.as_deref().unwrap_or_default(), within, &path));
+                places.push(FilePlace::new(name.as_deref().unwrap_or_default(), within, &path));
             }
         }
     }

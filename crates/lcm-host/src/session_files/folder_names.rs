@@ -19,7 +19,7 @@ const SUB_AGENT: &str = "agent-";
 
 /// A file of a folder.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct FilePlace {
     pub(super) path: std::path::PathBuf,
     /// Name of the folder, and path of the file in it, with `/`.
     label: String,
@@ -37,7 +37,7 @@ pub(super) struct Claim {
     earlier: usize,
 }
 
-impl Place {
+impl FilePlace {
     /// Creates the place of a file. `root`: name of the folder; `within`: path of the file in it.
     pub(super) fn new(root: &str, within: &Path, path: &Path) -> Self {
         let steps = within.iter().map(|step| step.to_string_lossy().into_owned());
@@ -160,7 +160,7 @@ mod tests {
         let claims = files.iter().flat_map(|(path, sessions)| {
             let sessions: Vec<SessionFile> = sessions.iter().map(|id| file(id)).collect();
             let path = Path::new(path);
-            Place::new("root", path, &Path::new("/root").join(path)).claim_names(&sessions)
+            FilePlace::new("root", path, &Path::new("/root").join(path)).claim_names(&sessions)
         });
         let claims: Vec<Claim> = claims.collect();
         let names = FolderNames::assign(claims.clone());
