@@ -23,7 +23,8 @@ use super::{
 /// Members that can hold the messages of a document.
 const LISTS: [&str; 5] = ["messages", "contents", "input", "history", "items"];
 /// Members that can hold the system prompt of a request.
-const SYSTEM: [&str; 4] = ["system", "instructions", "systemInstruction", "system_instruction"];
+const SYSTEM: [&str; 5] =
+    ["system", "instructions", "systemInstruction", "system_instruction", "instruction"];
 /// Members that can hold the id of a conversation.
 const IDS: [&str; 6] =
     ["session_id", "sessionId", "conversation_id", "conversationId", "uuid", "id"];
@@ -223,15 +224,17 @@ fn read_list(
     Ok(files)
 }
 
-/// Returns the system prompt of a request as a message.
+/// Returns each system prompt of a request as a message.
 fn find_system(object: &Object<'_>, key: &str) -> Vec<String> {
-    let Some(value) = SYSTEM.iter().find_map(|key| object.any(key)) else { return Vec::new() };
-    let text = Text::default().string("role", "system");
-    let parts = Object::from_value(value).and_then(|it| it.any("parts").map(RawValue::get));
-    let message = match (key, parts) {
-        ("contents", Some(parts)) => text.raw("parts", parts),
-        ("contents", None) => text.raw("parts", &format!("[{{\"text\":{}}}]", value.get())),
-        _ => text.raw("content", value.get()),
+    let build = |value: &RawValue| {
+        let text = Text::default().string("role", "system");
+        let parts = Object::from_value(value).and_then(|it| it.any("parts").map(RawValue::get));
+        let message = match (key, parts) {
+            ("contents", Some(parts)) => text.raw("parts", parts),
+            ("contents", None) => text.raw("parts", &format!("[{{\"text\":{}}}]", value.get())),
+            _ => text.raw("content", value.get()),
+        };
+        message.end()
     };
-    Vec::from([message.end()])
+    SYSTEM.iter().filter_map(|key| object.any(key)).map(build).collect()
 }
