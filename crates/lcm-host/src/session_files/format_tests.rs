@@ -73,6 +73,41 @@ fn every_format_has_its_messages() {
     }
 }
 
+#[test]
+fn every_format_has_a_fixture_and_stands_in_the_documentation() {
+    const DOCUMENTATION: &str =
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cli.md"));
+    let names = formats::list_names();
+    let (names, _) = names.split_once(", messages of a provider").unwrap();
+    let fixtures: String = list_fixtures().iter().map(|it| format!("{}\n", it.name)).collect();
+    let fixtures = fixtures.to_lowercase().replace('-', " ");
+    for name in names.split(", ") {
+        let name = name.trim_matches('`');
+        let shown = name.trim_start_matches("codex ");
+        assert!(DOCUMENTATION.contains(shown), "`{shown}` must stand in docs/cli.md");
+        let word = name.trim_end_matches(" --json").to_lowercase().replace('-', " ");
+        assert!(fixtures.contains(&word), "`{word}` must be the name of a fixture");
+    }
+    let dialects = [
+        Dialect::Anthropic,
+        Dialect::OpenaiChat,
+        Dialect::OpenaiResponses,
+        Dialect::Gemini,
+        Dialect::AiSdk,
+        Dialect::Openclaw,
+        Dialect::Langchain,
+        Dialect::OpenaiAgents,
+        Dialect::Lcm,
+        Dialect::Auto,
+    ];
+    for dialect in dialects {
+        let name = Format::Messages(dialect).name();
+        let has_fixture = |it: &Fixture| !it.format.is_empty() && name.contains(it.format);
+        assert!(list_fixtures().iter().any(has_fixture), "{name} must have a fixture");
+        assert!(DOCUMENTATION.contains(name.rsplit(' ').next().unwrap()), "{name}");
+    }
+}
+
 /// A followed file is read again after each line, so messages of its beginning are those of the
 /// whole file, and no beginning is an error.
 #[test]
