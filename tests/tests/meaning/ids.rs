@@ -469,3 +469,20 @@ fn a_short_answer_stays_behind_its_question() {
     assert_eq!(host.context_texts().len(), 4, "{:?}", host.warnings);
     host.ensure_sound();
 }
+
+/// The id and a long text tell for certain that the list begins with the stored question.
+#[test]
+fn the_first_answer_made_again_replaces_the_answer() {
+    let message =
+        |id: &str, role: &str, text: &str| json!({"id": id, "role": role, "content": text});
+    let question = "Which of the two roads to the lake is open in the winter months?";
+    let question = message("m-1", "user", question);
+    let first = message("m-2", "assistant", "The eastern road is open all year.");
+    let second = message("m-3", "assistant", "Both are open, but the western one is icy.");
+    let mut host = Host::new();
+    host.append(Dialect::OpenaiChat, &[question.clone()]);
+    host.append(Dialect::OpenaiChat, &[question.clone(), first]);
+    host.append(Dialect::OpenaiChat, &[question.clone(), second.clone()]);
+    assert_eq!(host.context_texts(), [text_of(&question), text_of(&second)]);
+    assert!(host.warnings[0].starts_with("set-aside: "), "{:?}", host.warnings);
+}

@@ -664,7 +664,12 @@ impl LineRequest<'_, '_> {
         let entries = self.entries.iter().enumerate().take(last.count + restored);
         let matched =
             entries.filter(|(index, _)| *index >= last.count || self.diff.is_stored(*index));
-        let anchors = matched.filter(|(_, entry)| entry.is_anchor()).count();
+        // A long text under its stored id is certain alone.
+        let weight = |entry: &AlignableEntry| {
+            usize::from(entry.is_anchor())
+                + usize::from(entry.is_known() && entry.is_discriminating)
+        };
+        let anchors: usize = matched.map(|(_, entry)| weight(entry)).sum();
         let mut gaps = self.withdrawals.list_gaps();
         let hides_gap = gaps.any(|(first, last)| first != fork + 1 && fork < last);
         match self.caller_seen() {
