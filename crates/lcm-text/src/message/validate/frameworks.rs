@@ -27,7 +27,11 @@ pub(super) fn check(dialect: Dialect, raw: &str, messages: &[JsonValue], finding
         let json = json::slice_span(raw, value.span);
         findings.report_stripped(dialect, json);
         let Ok(message) = frameworks::read(dialect, json) else {
-            findings.report_unless(false, format_args!("role `{role}` is unknown to the provider"));
+            let object = JsonObject::from_value(raw, *value);
+            let kind = object.map_or_else(String::new, |it| it.get_text("type").into_owned());
+            let (key, word) = if role.is_empty() { ("type", kind) } else { ("role", role) };
+            findings
+                .report_unless(false, format_args!("{key} `{word}` is unknown to the provider"));
             continue;
         };
         let blocks = frameworks::read_blocks(dialect, json);
