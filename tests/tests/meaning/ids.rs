@@ -480,7 +480,7 @@ fn the_first_answer_made_again_replaces_the_answer() {
     let first = message("m-2", "assistant", "The eastern road is open all year.");
     let second = message("m-3", "assistant", "Both are open, but the western one is icy.");
     let mut host = Host::new();
-    host.append(Dialect::OpenaiChat, &[question.clone()]);
+    host.append(Dialect::OpenaiChat, std::slice::from_ref(&question));
     host.append(Dialect::OpenaiChat, &[question.clone(), first]);
     host.append(Dialect::OpenaiChat, &[question.clone(), second.clone()]);
     assert_eq!(host.context_texts(), [text_of(&question), text_of(&second)]);
