@@ -664,12 +664,13 @@ impl LineRequest<'_, '_> {
         let entries = self.entries.iter().enumerate().take(last.count + restored);
         let matched =
             entries.filter(|(index, _)| *index >= last.count || self.diff.is_stored(*index));
-        // A long text under its stored id is certain alone.
-        let weight = |entry: &AlignableEntry| {
-            usize::from(entry.is_anchor())
-                + usize::from(entry.is_known() && entry.is_discriminating)
-        };
-        let anchors: usize = matched.map(|(_, entry)| weight(entry)).sum();
+        let (mut anchors, mut has_certain) = (0, false);
+        for (_, entry) in matched {
+            anchors += usize::from(entry.is_anchor());
+            // A long text under its stored id is certain alone.
+            has_certain |= entry.is_known() && entry.is_discriminating;
+        }
+        let is_short = anchors < INSIDE_ANCHORS_MIN && !has_certain && !self.diff.is_first_turn;
         let mut gaps = self.withdrawals.list_gaps();
         let hides_gap = gaps.any(|(first, last)| first != fork + 1 && fork < last);
         match self.caller_seen() {
@@ -677,9 +678,7 @@ impl LineRequest<'_, '_> {
             Some(seen) if seen < newest => {
                 Some("others stored messages that the caller did not see")
             }
-            Some(_) if anchors < INSIDE_ANCHORS_MIN && !self.diff.is_first_turn => {
-                Some("the common beginning is short")
-            }
+            Some(_) if is_short => Some("the common beginning is short"),
             Some(_) if hides_gap => Some("the caller had no list with the messages after it"),
             Some(_) => None,
         }

@@ -14,6 +14,7 @@
 //!   unique: it becomes another form.
 
 use alloc::{format, string::String, vec::Vec};
+use core::cmp::Ordering;
 
 use crate::storage::{
     history::MessageHistory,
@@ -200,13 +201,12 @@ impl ListedIds<'_, '_> {
         let entry = self.entries.get(place)?;
         let (mark, stored_mark) = (&entry.whole_mark, &message.mark);
         // An answer in one message with its results grows while tools and the model work.
-        let counts = (entry.said.len(), message.parts.len());
+        let (said, stored) = (&entry.said, &message.parts);
         if entry.role == message.role && entry.role == Role::Assistant {
-            if counts.0 > counts.1 && holds_parts(&entry.said, &message.parts) {
-                return Some(IdMatch::Grown);
-            }
-            if counts.0 < counts.1 && holds_parts(&message.parts, &entry.said) {
-                return Some(IdMatch::Stored);
+            match said.len().cmp(&stored.len()) {
+                Ordering::Greater if holds_parts(said, stored) => return Some(IdMatch::Grown),
+                Ordering::Less if holds_parts(stored, said) => return Some(IdMatch::Stored),
+                _ => {}
             }
         }
         let has_other_call = mark.has_other_call(stored_mark);
@@ -250,9 +250,9 @@ impl ListedIds<'_, '_> {
 fn holds_parts(message: &[SaidPart], other: &[SaidPart]) -> bool {
     let mut rest = message.iter();
     other.iter().all(|part| {
-        rest.any(|found| match part.call[3] & found.call[3] & 1 {
-            1 => found.call == part.call,
-            _ => found.said == part.said,
+        rest.any(|found| match part.has_unique_call() && found.has_unique_call() {
+            true => found.call == part.call,
+            false => found.said == part.said,
         })
     })
 }

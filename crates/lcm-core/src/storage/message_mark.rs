@@ -48,10 +48,9 @@ impl MessageMark {
         event_key: Option<String>,
     ) -> Self {
         let said = parts.iter().fold([0; 16], |said, part| meaning::advance(&said, &part.said));
-        let calls: Vec<[u8; 4]> = parts.iter().map(|part| part.call).collect();
-        let call = match calls.iter().all(|call| *call == [0; 4]) {
+        let call = match parts.iter().all(|part| part.call == [0; 4]) {
             true => [0; 4],
-            false => join_calls(&calls),
+            false => join_calls(parts),
         };
         let id = match (entry_id, event_key) {
             (None, None) => [0; 4],
@@ -109,10 +108,12 @@ impl MessageMark {
     }
 }
 
-/// Returns the hash of the call ids of a message, of which at least one is not zeros.
-fn join_calls(calls: &[[u8; 4]]) -> [u8; 4] {
+/// Returns the hash of the call ids of parts, of which at least one has an id.
+fn join_calls(parts: &[SaidPart]) -> [u8; 4] {
+    let calls: Vec<[u8; 4]> = parts.iter().map(|part| part.call).collect();
     let [first, second, third, last] = meaning::hash_id(&[b"lcm calls", calls.as_flattened()]);
-    let are_unique = calls.iter().filter(|call| **call != [0; 4]).all(|call| call[3] & 1 == 1);
+    let mut named = parts.iter().filter(|part| part.call != [0; 4]);
+    let are_unique = named.all(SaidPart::has_unique_call);
     [first, second, third, (last & !1) | u8::from(are_unique)]
 }
 

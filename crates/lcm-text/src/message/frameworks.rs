@@ -39,7 +39,7 @@ enum BlockKind {
     Call,
     Result,
     File,
-    /// What a person answered when a call asked for approval.
+    /// A person's answer to a call that asked for approval.
     Approval,
     /// A block that no model is shown, such as the start of a step.
     Silent,
@@ -209,8 +209,9 @@ pub struct ToolApproval {
     pub id: ByteSpan,
     /// Id of the call; `None`: only the request tells it.
     pub call_id: Option<ByteSpan>,
+    /// Whether the person allows the call.
     pub is_approved: bool,
-    /// Why; `None`: the person did not say.
+    /// Reason of the person; `None`: there is none.
     pub reason: Option<ByteSpan>,
 }
 
@@ -345,11 +346,9 @@ impl<'a> ShapeReader<'a> {
     fn read_message(&mut self, message: &JsonObject<'_>) {
         // What a person keeps from the model is read like reasoning, which no other model gets.
         let is_kept = message.get_bool("excludeFromContext");
-        if let Some(text) = message
-            .get_object("additional_kwargs")
-            .and_then(|more| more.get_string("reasoning_content"))
-            .filter(|text| text.length > 2)
-        {
+        let more = message.get_object("additional_kwargs");
+        let thought = more.as_ref().and_then(|more| more.get_string("reasoning_content"));
+        if let Some(text) = thought.filter(|text| text.length > 2) {
             self.push_part(text, Part::Reasoning { text });
         }
         let mut calls: Vec<JsonValue> = ["tool_calls", "invalid_tool_calls"]
@@ -358,10 +357,8 @@ impl<'a> ShapeReader<'a> {
             .flat_map(|key| message.get_list(key))
             .collect();
         // Messages of older versions have their calls in the form of Chat Completions only.
-        if calls.is_empty()
-            && let Some(more) = message.get_object("additional_kwargs")
-        {
-            calls = more.get_list("tool_calls");
+        if calls.is_empty() {
+            calls = more.map_or_else(Vec::new, |more| more.get_list("tool_calls"));
         }
         let key = if message.get_list("parts").is_empty() { "content" } else { "parts" };
         for key in [key, "command", "output", "summary"] {
@@ -410,8 +407,8 @@ impl<'a> ShapeReader<'a> {
         if kind == "step-start" {
             self.found.append(&mut self.results);
         }
-        // A call whose arguments are not whole was not made; the SDK leaves it out, too.
-        if kind != "tool-call" && block.get_text("state") == "input-streaming" {
+        // The model did not end this call. The SDK leaves it out, too.
+        if block.get_text("state") == "input-streaming" {
             return;
         }
         // The standard form repeats the calls of a message in its content.
@@ -482,13 +479,13 @@ impl<'a> ShapeReader<'a> {
             self.push_part(whole, Part::Other { value });
         }
         let state = call.get_text("state");
-        // Not the output yet, but how far the tool is.
+        // The tool still works: this says how far it is, and is no output.
         if call.get_bool("preliminary") {
             return;
         }
         let denied = call.get_object("approval").and_then(|approval| approval.get_value("reason"));
         let denied = denied.or(call.get_value("state")).filter(|_| state == "output-denied");
-        // What a tool of the provider returned may be in the answer only.
+        // An item of a provider's tool may have no output, because the model's answer has it.
         let is_hosted = call.get_text("type") == "hosted_tool_call";
         let status = call.get_value("status").filter(|_| is_hosted);
         let output = find_value(call, HELD_OUTPUTS).or(denied).or(status);

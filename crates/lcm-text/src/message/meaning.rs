@@ -59,6 +59,14 @@ pub struct SaidPart {
     pub call: [u8; 4],
 }
 
+impl SaidPart {
+    /// Returns whether the part has a call id that looks globally unique.
+    #[must_use]
+    pub const fn has_unique_call(&self) -> bool {
+        self.call[3] & 1 == 1
+    }
+}
+
 /// Returns what each part of a message says, in order, without parts that say nothing. If no part
 /// says anything, returns one part for the reasoning or the content identity.
 #[must_use]

@@ -1,9 +1,10 @@
 //! Approvals of tool calls in the AI SDK.
 //!
 //! At the end of an array, a person's answer to a call that asked for approval makes the SDK run
-//! the call, or tell the model that the person refused. In: all turns with their approvals. Out:
-//! only the turn of a call whose approval ends the array has it, and the call gets no placeholder
-//! for its result. Earlier refusals are results.
+//! the call, or tell the model that the person refused. In: all turns with their approvals. Out: an
+//! approval that ends the array is in the turn of its call, and the call gets no placeholder for
+//! its result. All other approvals are removed, and a refusal among them becomes the result of its
+//! call.
 //!
 //! `ai` 6.0.326 and 7.0.173, read on 2026-11-28, look for approvals in the last message only.
 
@@ -31,6 +32,7 @@ pub(super) struct TurnApproval<'a> {
     pub(super) id: Cow<'a, str>,
     /// Id of the call; empty: only the request has it.
     pub(super) call_id: Cow<'a, str>,
+    /// Whether the person allows the call.
     pub(super) is_approved: bool,
     /// JSON of the reason; empty: there is none.
     pub(super) reason: &'a str,
@@ -73,8 +75,8 @@ impl<'a> TurnApproval<'a> {
     }
 }
 
-/// Removes all approvals, except those of the last message, which move to the turn of their calls.
-/// A refusal before the last message is the result of its call.
+/// Moves the approvals of the last message to the turn of their calls, and removes all others. A
+/// refusal that is removed becomes the result of its call, unless the call has one.
 pub(super) fn keep_last_approvals(
     target: Dialect,
     entries: &[RenderEntry],
@@ -87,31 +89,41 @@ pub(super) fn keep_last_approvals(
     }
     let last = turns.len().saturating_sub(1);
     let calling = turns.iter().rposition(|turn| turn.role != Role::Tool);
-    let calling = calling.filter(|_| target == Dialect::AiSdk);
     for (at, mut approval) in approvals {
+        let waits = at == last && target == Dialect::AiSdk;
+        if !waits && approval.is_approved {
+            continue;
+        }
         if approval.call_id.is_empty() {
             approval.call_id = find_call(entries, &approval).unwrap_or_default().into();
         }
-        let has_block = |turn: &Turn<'_>, is_wanted: &dyn Fn(&BlockBody<'_>) -> bool| {
-            turn.blocks.iter().any(|block| is_wanted(&block.body))
-        };
-        let is_call = |body: &BlockBody<'_>| match body {
-            BlockBody::Call(call) => call.given_id.as_ref() == Some(&approval.call_id),
-            _ => false,
-        };
-        let is_answer = |body: &BlockBody<'_>| match body {
-            BlockBody::Answer(answer) => answer.given_id.as_ref() == Some(&approval.call_id),
-            _ => false,
-        };
-        let model = calling.filter(|_| at == last).and_then(|model| turns.get_mut(model));
-        if let Some(turn) = model.filter(|turn| has_block(turn, &is_call)) {
+        let model = calling.filter(|_| waits).and_then(|model| turns.get_mut(model));
+        if let Some(turn) = model.filter(|turn| has_call(turn, &approval.call_id)) {
             turn.approvals.push(approval);
-        } else if !approval.is_approved && !turns.iter().any(|turn| has_block(turn, &is_answer)) {
+        } else if !approval.is_approved
+            && !turns.iter().any(|turn| has_answer(turn, &approval.call_id))
+            && let Some(turn) = turns.get_mut(at)
+        {
             let body = BlockBody::Answer(approval.into_answer());
-            let block = TurnBlock { body, native: None };
-            turns.get_mut(at).into_iter().for_each(|turn| turn.blocks.push(block.clone()));
+            turn.blocks.push(TurnBlock { body, native: None });
         }
     }
+}
+
+fn has_call(turn: &Turn<'_>, id: &str) -> bool {
+    let is_call = |block: &TurnBlock<'_>| match &block.body {
+        BlockBody::Call(call) => call.given_id.as_deref() == Some(id),
+        _ => false,
+    };
+    turn.blocks.iter().any(is_call)
+}
+
+fn has_answer(turn: &Turn<'_>, call_id: &str) -> bool {
+    let is_answer = |block: &TurnBlock<'_>| match &block.body {
+        BlockBody::Answer(answer) => answer.given_id.as_deref() == Some(call_id),
+        _ => false,
+    };
+    turn.blocks.iter().any(is_answer)
 }
 
 /// Returns the id of the call whose request an approval answers; `None`: no entry before has it.

@@ -31,7 +31,7 @@ const FOREIGN_SIGNATURE: (&str, Option<&str>) =
 /// Writes all turns.
 pub(super) fn write(turns: &[Turn<'_>], part: ArrayPart, notes: &mut RenderNotes) -> ArrayWriter {
     let mut out: Vec<RoleMessage> = Vec::new();
-    // Whether the content that the turn goes on has a call.
+    // Whether the last content has a call, if it is the model's.
     let mut has_call = false;
     for turn in turns {
         has_call &= out.last().is_some_and(|content| content.role == "model");
@@ -60,8 +60,8 @@ pub(super) fn write(turns: &[Turn<'_>], part: ArrayPart, notes: &mut RenderNotes
     role_alternation::write_messages(Dialect::Gemini, &out, "parts", notes)
 }
 
-/// Writes the parts of one turn, without the responses to its calls. `has_call`: whether its
-/// content has a call.
+/// Writes the parts of one turn, without the responses to its calls. `has_call`: whether the
+/// content to which they belong has a call so far.
 fn write_parts(turn: &Turn<'_>, has_call: &mut bool, notes: &mut RenderNotes) -> Vec<JsonFragment> {
     let mut fragments: Vec<JsonFragment> = Vec::new();
     for block in &turn.blocks {

@@ -84,7 +84,7 @@ fn push_part(out: &mut String, dialect: Dialect, raw: &str, block: &MessageBlock
         Part::File { .. } | Part::Other { .. } => {
             let file = file_content::read(dialect, raw, &block.part, block.whole);
             let own = match block.part {
-                Part::Other { value } if dialect == Dialect::AiSdk => value,
+                Part::Other { value } => value,
                 _ => block.whole,
             };
             match file.and_then(|file| file.to_lcm()) {

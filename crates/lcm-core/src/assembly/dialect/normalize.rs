@@ -28,7 +28,8 @@ pub(super) struct Turn<'a> {
     pub(super) blocks: Vec<TurnBlock<'a>>,
     /// Results that are written behind the turn; set by pairing.
     pub(super) answers: Vec<TurnAnswer<'a>>,
-    /// Approvals in the message; of a rendered array those that end it, of calls of the turn.
+    /// Approvals in the message; after `keep_last_approvals` those of calls of the turn that end
+    /// the array.
     pub(super) approvals: Vec<TurnApproval<'a>>,
     /// JSON of the message; `None`: the message is of another dialect, or was split.
     pub(super) native: Option<&'a str>,
@@ -142,9 +143,7 @@ pub(super) fn normalize_entries(target: Dialect, entries: &[RenderEntry]) -> Vec
             is_bare_tool,
             is_ui_message,
         };
-        let read = scope.read_blocks(parts);
-        let blocks = read.iter().filter_map(|read| scope.convert_block(read)).collect();
-        let approvals = read.iter().filter_map(|read| scope.read_approval(read)).collect();
+        let (blocks, approvals) = scope.convert_blocks(parts);
         if role == Role::Assistant {
             // Blocks behind a result in the same message become a turn behind the result.
             let pieces = split_after_results(blocks);
@@ -206,8 +205,9 @@ impl<'a> MessageScope<'a> {
         (self.is_target_dialect() && !self.is_ui_message).then_some(self.raw)
     }
 
-    fn read_blocks(&self, parts: &[Part]) -> Vec<Read> {
-        if self.dialect == Dialect::Lcm {
+    /// Converts all parts, approvals apart.
+    fn convert_blocks(&self, parts: &[Part]) -> (Vec<TurnBlock<'a>>, Vec<TurnApproval<'a>>) {
+        let read: Vec<Read> = if self.dialect == Dialect::Lcm {
             let whole = |part: &Part| match part {
                 Part::Other { value } => *value,
                 _ => ByteSpan::default(),
@@ -215,7 +215,16 @@ impl<'a> MessageScope<'a> {
             parts.iter().map(|part| Read { part: part.clone(), whole: whole(part) }).collect()
         } else {
             message::read_blocks(self.dialect, self.raw)
-        }
+        };
+        let mut approvals = Vec::new();
+        let convert = |read: &Read| match self.read_approval(read) {
+            Some(approval) => {
+                approvals.push(approval);
+                None
+            }
+            None => self.convert_block(read),
+        };
+        (read.iter().filter_map(convert).collect(), approvals)
     }
 
     fn convert_block(&self, read: &Read) -> Option<TurnBlock<'a>> {
@@ -259,7 +268,6 @@ impl<'a> MessageScope<'a> {
                     }
                 }
             }
-            Part::Other { .. } if self.read_approval(read).is_some() => return None,
             part @ (Part::File { .. } | Part::Other { .. }) => {
                 if matches!(part, Part::Other { .. }) && whole == "null" {
                     return None;

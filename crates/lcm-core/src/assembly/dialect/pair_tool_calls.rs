@@ -442,17 +442,15 @@ fn attach_answers<'a>(
         let id = if is_bare { String::new() } else { call.id.clone() };
         let name = call.name.clone();
         let found = answered.and_then(|at| answers.get_mut(at)).and_then(Option::take);
-        // The host runs an approved call that has no result.
-        let approval = |it: &TurnApproval<'_>| call.given_id.as_ref() == Some(&it.call_id);
-        match turn.approvals.iter().position(approval) {
-            Some(at) if found.is_some() => drop(turn.approvals.remove(at)),
-            Some(at) => {
-                let approval = turn.approvals.get_mut(at);
-                approval.into_iter().for_each(|it| it.call_id = Cow::Owned(call.id.clone()));
-                continue;
-            }
-            None if found.is_none() => notes.add_note(entry, RenderNote::SyntheticResult),
-            None => {}
+        let is_of_call = |it: &TurnApproval<'_>| call.given_id.as_ref() == Some(&it.call_id);
+        if found.is_some() {
+            turn.approvals.retain(|approval| !is_of_call(approval));
+        } else if let Some(approval) = turn.approvals.iter_mut().find(|it| is_of_call(it)) {
+            // The host runs a call that waits for its result.
+            approval.call_id = Cow::Owned(call.id.clone());
+            continue;
+        } else {
+            notes.add_note(entry, RenderNote::SyntheticResult);
         }
         let answer = found.unwrap_or_else(|| missing_answer(entry));
         if answer.has_lost_media {

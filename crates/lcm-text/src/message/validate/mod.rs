@@ -6,7 +6,7 @@
 //!
 //! The checks test what `lcm-core` renders. They share three modules with the rendering:
 //! [`super::provider_limits`], [`super::provider_members`], and the reader of the messages of agent
-//! frameworks. A mistake there is found by `tests/sdk`, which shares nothing.
+//! frameworks. `tests/sdk`, which shares nothing, checks the same arrays for the four providers.
 //!
 //! Not checked, because the array alone does not show whether the provider accepts these:
 //!
