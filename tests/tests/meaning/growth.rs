@@ -45,39 +45,39 @@ impl Life {
         self.earlier.clone_from(&self.list);
     }
 
-    fn parts(&mut self) -> &mut Vec<Value> {
+    fn last_parts(&mut self) -> &mut Vec<Value> {
         let last = self.list.last_mut().expect("a message");
         last["parts"].as_array_mut().expect("parts")
     }
 
     fn add_text(&mut self) {
         let text = self.next_word("text");
-        self.parts().push(json!({"type": "text", "text": text}));
+        self.last_parts().push(json!({"type": "text", "text": text}));
     }
 
     /// Adds calls, and then their outputs; `is_left`: the last call gets none.
     fn run_tools(&mut self, is_left: bool) {
-        let first = self.parts().len();
+        let first = self.last_parts().len();
         let calls = 1 + self.random.between(0, 2) as usize;
         for _ in 0..calls {
             let word = self.next_word("argument");
             let id = format!("call_abcdefghij{:04}", self.count);
-            self.parts().push(json!({"type": "tool-read", "toolCallId": id,
+            self.last_parts().push(json!({"type": "tool-read", "toolCallId": id,
                 "state": "input-available", "input": {"a": word}}));
         }
         self.may_append(400);
         for at in first..first + calls {
             if self.random.chance(300) {
-                self.parts()[at]["state"] = json!("approval-requested");
-                self.parts()[at]["approval"] = json!({"id": format!("ask{at}")});
+                self.last_parts()[at]["state"] = json!("approval-requested");
+                self.last_parts()[at]["approval"] = json!({"id": format!("ask{at}")});
                 self.may_append(400);
-                self.parts()[at]["state"] = json!("approval-responded");
-                self.parts()[at]["approval"]["approved"] = json!(true);
+                self.last_parts()[at]["state"] = json!("approval-responded");
+                self.last_parts()[at]["approval"]["approved"] = json!(true);
                 self.may_append(400);
             }
             if !is_left || at + 1 < first + calls {
-                self.parts()[at]["output"] = json!(self.next_word("output"));
-                self.parts()[at]["state"] = json!("output-available");
+                self.last_parts()[at]["output"] = json!(self.next_word("output"));
+                self.last_parts()[at]["state"] = json!("output-available");
                 self.may_append(400);
             }
         }
@@ -91,21 +91,21 @@ impl Life {
         let steps = 1 + self.random.between(0, 2);
         let is_left = self.random.chance(200);
         for step in 1..=steps {
-            self.parts().push(json!({"type": "step-start"}));
+            self.last_parts().push(json!({"type": "step-start"}));
             if self.random.chance(600) {
                 self.add_text();
             }
             self.run_tools(is_left && step == steps);
         }
         if !is_left {
-            self.parts().push(json!({"type": "step-start"}));
+            self.last_parts().push(json!({"type": "step-start"}));
             self.add_text();
         }
     }
 }
 
 /// Converts the messages for a model, as the SDK does.
-fn convert(list: &[Value]) -> Vec<Value> {
+fn convert_messages(list: &[Value]) -> Vec<Value> {
     let mut out = Vec::new();
     for message in list {
         let parts = message["parts"].as_array().unwrap();
@@ -156,7 +156,7 @@ fn the_last_form_of_a_grown_message_is_in_the_context() {
         life.add_text();
         life.may_append(1_000);
         let context = life.host.assemble_chat(Dialect::AiSdk, 1_000_000);
-        let wanted = convert(&life.list);
+        let wanted = convert_messages(&life.list);
         assert_eq!(context.len(), wanted.len(), "seed {seed}");
         for (one, other) in context.iter().zip(&wanted) {
             assert_eq!(one, other, "seed {seed}");

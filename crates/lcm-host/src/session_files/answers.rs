@@ -15,7 +15,7 @@ const DEPTH_MAX: usize = 4;
 
 /// Adds the answer of a document to its records, unless they end with it. `key`: the member with
 /// the messages.
-pub(super) fn add(object: &Object<'_>, key: &str, records: &mut Vec<String>) {
+pub(super) fn add_answer(object: &Object<'_>, key: &str, records: &mut Vec<String>) {
     let answer = HOLDERS.iter().filter(|holder| **holder != key);
     let answer = answer.filter_map(|holder| object.any(holder));
     let answer = answer.map(|value| read_answer(value, key, DEPTH_MAX));
@@ -31,8 +31,9 @@ pub(super) fn add(object: &Object<'_>, key: &str, records: &mut Vec<String>) {
 
 /// Returns whether two messages have one role and one content, whatever other members they have.
 pub(super) fn say_the_same(one: &str, other: &str) -> bool {
-    let read =
-        |text| Object::read(text).ok().map(|message| (message.text("role"), content(&message)));
+    let read = |text| {
+        Object::read(text).ok().map(|message| (message.text("role"), read_content(&message)))
+    };
     one == other
         || match (read(one), read(other)) {
             (Some((role, content)), Some(other)) => content.is_some() && (role, content) == other,
@@ -41,7 +42,7 @@ pub(super) fn say_the_same(one: &str, other: &str) -> bool {
 }
 
 /// Returns the content of a message without marks for a cache; `None`: it has none.
-fn content(message: &Object<'_>) -> Option<String> {
+fn read_content(message: &Object<'_>) -> Option<String> {
     let value = message.any("content").or_else(|| message.any("parts"))?;
     let Ok(blocks) = serde_json::from_str::<Vec<&RawValue>>(value.get()) else {
         return Some(value.get().to_owned());

@@ -100,8 +100,8 @@ fn read_document_lines(
 /// Adds a conversation, or replaces the last one if the new one begins with all of its messages.
 fn add_or_replace(files: &mut Vec<SessionFile>, file: SessionFile) {
     let is_longer = files.last().is_some_and(|last| {
-        let same = last.messages.iter().zip(&file.messages);
-        let same = same.into_iter().all(|(a, b)| answers::say_the_same(&a.text, &b.text));
+        let mut pairs = last.messages.iter().zip(&file.messages);
+        let same = pairs.all(|(a, b)| answers::say_the_same(&a.text, &b.text));
         same && last.messages.len() <= file.messages.len() && last.session == file.session
     });
     if is_longer {
@@ -185,7 +185,7 @@ fn read_object(object: &Object<'_>, growth: Growth) -> Result<Vec<SessionFile>, 
             let message = Text::default().string("role", "user").raw("content", text.get()).end();
             let mut records = find_system(object, key);
             records.push(message);
-            answers::add(object, key, &mut records);
+            answers::add_answer(object, key, &mut records);
             return read_records(records.into_iter().enumerate().collect(), growth);
         }
     }
@@ -216,7 +216,7 @@ fn read_list(
         };
         records.push(add_time(&record, value));
     }
-    answers::add(object, key, &mut records);
+    answers::add_answer(object, key, &mut records);
     let mut files = read_records(records.into_iter().enumerate().collect(), growth)?;
     if let Some(first) = files.first_mut().filter(|first| first.session.is_none()) {
         first.session = IDS.iter().find_map(|key| object.text(key));

@@ -101,7 +101,7 @@ pub fn visit_folders<E: From<io::Error>>(
         let files = read_path(&place.path).unwrap_or_default();
         claims.extend(place.claim_names(&files));
     }
-    let names = FolderNames::assign(claims);
+    let names = FolderNames::assign_names(claims);
     for place in &places {
         let path = place.path.clone();
         let is_older = since_ms.is_some_and(|since| changed_ms(&path) < since);
@@ -125,7 +125,7 @@ pub fn visit_folders<E: From<io::Error>>(
                 continue;
             }
             let family = file.project.clone().unwrap_or_else(|| folder_name(&path));
-            let conversation = names.name(&claim);
+            let conversation = names.find_name(&claim);
             let session = FolderSession { path, conversation, family, file };
             visit(FolderEntry::Session(Box::new(session)))?;
         }

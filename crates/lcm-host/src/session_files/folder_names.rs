@@ -93,7 +93,7 @@ pub(super) struct FolderNames {
 
 impl FolderNames {
     /// Assigns the names. `claims` has the sessions of all files, in the order of their paths.
-    pub(super) fn assign(claims: Vec<Claim>) -> Self {
+    pub(super) fn assign_names(claims: Vec<Claim>) -> Self {
         let mut counts: HashMap<&str, (usize, usize)> = HashMap::new();
         for claim in &claims {
             let (all, in_path) = counts.entry(&claim.name).or_default();
@@ -120,7 +120,7 @@ impl FolderNames {
 
     /// Returns the name of a session. A session that began after the names were assigned has its
     /// long name.
-    pub(super) fn name(&self, claim: &Claim) -> String {
+    pub(super) fn find_name(&self, claim: &Claim) -> String {
         self.names.get(claim).cloned().unwrap_or_else(|| claim.long_name())
     }
 }
@@ -150,21 +150,21 @@ fn is_uuid(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn file(session: &str) -> SessionFile {
+    fn session_file(session: &str) -> SessionFile {
         let session = (!session.is_empty()).then(|| session.to_owned());
         SessionFile { session, ..SessionFile::without_format(Vec::new()) }
     }
 
     /// Names of the sessions of files, each file with its path and the ids of its sessions.
-    fn names(files: &[(&str, &[&str])]) -> Vec<String> {
+    fn names_of(files: &[(&str, &[&str])]) -> Vec<String> {
         let claims = files.iter().flat_map(|(path, sessions)| {
-            let sessions: Vec<SessionFile> = sessions.iter().map(|id| file(id)).collect();
+            let sessions: Vec<SessionFile> = sessions.iter().map(|id| session_file(id)).collect();
             let path = Path::new(path);
             FilePlace::new("root", path, &Path::new("/root").join(path)).claim_names(&sessions)
         });
         let claims: Vec<Claim> = claims.collect();
-        let names = FolderNames::assign(claims.clone());
-        claims.iter().map(|claim| names.name(claim)).collect()
+        let names = FolderNames::assign_names(claims.clone());
+        claims.iter().map(|claim| names.find_name(claim)).collect()
     }
 
     #[test]
@@ -175,16 +175,16 @@ mod tests {
             ("c/log.json", &[""]),
             ("d/log.json", &[""]),
         ];
-        assert_eq!(names(files), ["one", "two", "root/c/log", "root/d/log"]);
+        assert_eq!(names_of(files), ["one", "two", "root/c/log", "root/d/log"]);
     }
 
     #[test]
     fn sessions_with_one_id_get_their_paths_but_the_file_that_has_the_id() {
         let files: &[(&str, &[&str])] =
             &[("a/x.json", &["session-1"]), ("b/session-1.json", &["session-1"])];
-        assert_eq!(names(files), ["session-1/root/a/x.json", "session-1"]);
+        assert_eq!(names_of(files), ["session-1/root/a/x.json", "session-1"]);
         let files: &[(&str, &[&str])] = &[("a/x.json", &["one"]), ("b/x.json", &["one"])];
-        assert_eq!(names(files), ["one/root/a/x.json", "one/root/b/x.json"]);
+        assert_eq!(names_of(files), ["one/root/a/x.json", "one/root/b/x.json"]);
     }
 
     #[test]
@@ -193,6 +193,6 @@ mod tests {
             &[("a.json", &["", "", "x"]), ("a.jsonl", &[""]), ("b.json", &["", ""])];
         let expected =
             ["root/a.json", "root/a.json#2", "x", "root/a.jsonl", "root/b.json", "root/b.json#2"];
-        assert_eq!(names(files), expected);
+        assert_eq!(names_of(files), expected);
     }
 }

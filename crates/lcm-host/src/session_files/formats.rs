@@ -78,13 +78,14 @@ const RECORD_FORMATS: [RecordFormat; 10] = [
     RecordFormat { format: Format::GeminiCli, compare: gemini_cli::compare_record },
     RecordFormat { format: Format::OpenCode, compare: open_code::compare_record },
     RecordFormat { format: Format::AgentChat, compare: agent_chat::compare_record },
-    framework(Dialect::Langchain, frameworks::compare_lang_chain),
-    framework(Dialect::AiSdk, frameworks::compare_ai_sdk),
-    framework(Dialect::Openclaw, frameworks::compare_open_claw),
-    framework(Dialect::OpenaiAgents, frameworks::compare_openai_agents),
+    framework_row(Dialect::Langchain, frameworks::compare_lang_chain),
+    framework_row(Dialect::AiSdk, frameworks::compare_ai_sdk),
+    framework_row(Dialect::Openclaw, frameworks::compare_open_claw),
+    framework_row(Dialect::OpenaiAgents, frameworks::compare_openai_agents),
 ];
 
-const fn framework(dialect: Dialect, compare: fn(&Object<'_>) -> Fit) -> RecordFormat {
+/// Returns the row of messages that the component reads in a dialect.
+const fn framework_row(dialect: Dialect, compare: fn(&Object<'_>) -> Fit) -> RecordFormat {
     RecordFormat { format: Format::Messages(dialect), compare }
 }
 

@@ -3,14 +3,10 @@
 //! In: one record. Out: how it fits the messages of a framework. A message with only a role and a
 //! text fits several.
 
-use super::{formats::Fit, line::Object};
+use super::{formats::Fit, line::Object, open_claw};
 
 /// Types of messages of `LangChain`. The classes of its constructors are `HumanMessage` and so on.
 const LANG_CHAIN_TYPES: [&str; 6] = ["human", "ai", "system", "tool", "function", "chat"];
-
-/// Roles that only messages of `OpenClaw` and the Pi agent have.
-const OPEN_CLAW_ROLES: [&str; 6] =
-    ["toolResult", "custom", "hookMessage", "bashExecution", "branchSummary", "compactionSummary"];
 
 /// Returns how a record fits messages of `LangChain`: as they are, with `data`, or with the
 /// constructor of a class.
@@ -55,10 +51,10 @@ pub(super) fn compare_ai_sdk(object: &Object<'_>) -> Fit {
 pub(super) fn compare_open_claw(object: &Object<'_>) -> Fit {
     match object.text("role").as_deref() {
         _ if object.has("type") || object.has("tool_calls") => Fit::No,
-        Some(role) if OPEN_CLAW_ROLES.contains(&role) => Fit::Typical,
         Some("assistant") if object.has("stopReason") => Fit::Typical,
         Some("user" | "assistant") if object.has("content") => Fit::Possible,
-        _ => Fit::No,
+        Some("user" | "assistant" | "system") | None => Fit::No,
+        Some(role) => Fit::typical_if(open_claw::ROLES.contains(&role)),
     }
 }
 

@@ -7,7 +7,7 @@
 //! there on. Out: messages of `lcm`; a call and its result are members of one record, and become
 //! two messages. Messages that were taken back, or that a new list lacks, become branches.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::value::RawValue;
 
@@ -62,11 +62,11 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> SessionContent {
     for (index, (line, object)) in lines.iter().zip(objects).enumerate() {
         if let Some(to) = object.text("$rewindTo") {
             let place = chat.live.iter().position(|key| *key == to);
-            chat.cut(place.unwrap_or(chat.live.len()));
+            chat.take_back(place.unwrap_or(chat.live.len()));
             continue;
         }
         if object.has("content") && object.has("id") {
-            chat.add(Record { line: index, raw: line, object: object.clone() });
+            chat.add_message(Record { line: index, raw: line, object: object.clone() });
             continue;
         }
         out.set_session(object.text("sessionId"), None);
@@ -76,39 +76,39 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> SessionContent {
             let records = list.into_iter().filter_map(|value| {
                 Some(Record { line: index, raw: value.get(), object: Object::from_value(value)? })
             });
-            chat.replace(records.collect());
+            chat.replace_messages(records.collect());
         }
     }
-    chat.write(&mut out);
+    chat.write_messages(&mut out);
     out.into_content()
 }
 
 impl<'a> Chat<'a> {
     /// Adds a message, or replaces the record of an earlier one.
-    fn add(&mut self, record: Record<'a>) {
-        let key = record.key();
+    fn add_message(&mut self, record: Record<'a>) {
+        let key = record.find_key();
         if self.records.insert(key.clone(), record).is_none() {
             self.live.push(key);
         }
     }
 
     /// Replaces the list of messages.
-    fn replace(&mut self, records: Vec<Record<'a>>) {
-        let mut keys: Vec<String> = Vec::new();
+    fn replace_messages(&mut self, records: Vec<Record<'a>>) {
+        let (mut keys, mut known) = (Vec::new(), HashSet::new());
         for record in records {
-            let key = record.key();
-            if !keys.contains(&key) {
+            let key = record.find_key();
+            if known.insert(key.clone()) {
                 keys.push(key.clone());
             }
             self.records.insert(key, record);
         }
         let same = self.live.iter().zip(&keys).take_while(|(old, new)| old == new).count();
-        self.cut(same);
+        self.take_back(same);
         self.live = keys;
     }
 
     /// Takes the messages from index `from` on back.
-    fn cut(&mut self, from: usize) {
+    fn take_back(&mut self, from: usize) {
         let removed = self.live.split_off(from.min(self.live.len()));
         if !removed.is_empty() {
             self.removed.push((self.live.last().cloned(), removed));
@@ -116,7 +116,7 @@ impl<'a> Chat<'a> {
     }
 
     /// Writes the live messages, and then the branches.
-    fn write(&self, out: &mut Collector) {
+    fn write_messages(&self, out: &mut Collector) {
         // For each message, the entry id of the last message that its record became.
         let mut ends: HashMap<&str, Option<String>> = HashMap::new();
         self.live.iter().for_each(|key| self.write_message(out, key, &mut ends));
@@ -143,7 +143,7 @@ impl<'a> Chat<'a> {
 
 impl Record<'_> {
     /// Returns the id of the message; without one, its text.
-    fn key(&self) -> String {
+    fn find_key(&self) -> String {
         self.object.text("id").unwrap_or_else(|| self.raw.to_owned())
     }
 }

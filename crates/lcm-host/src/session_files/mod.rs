@@ -194,8 +194,8 @@ pub fn read_bytes(bytes: &[u8], growth: Growth) -> Result<Vec<SessionFile>, Line
         Some(files) => files,
         None => read_records(source.take_lines(), growth)?,
     };
-    // In a Markdown history blank lines have a meaning.
     require_messages(is_blank, &mut files, growth)?;
+    // In a Markdown history blank lines have a meaning.
     let first = files.first_mut().filter(|file| file.format != Some(Format::Aider));
     first.into_iter().for_each(|file| drop(file.warnings.splice(0..0, dropped.clone())));
     Ok(files)

@@ -23,7 +23,7 @@ use super::{
 const ROLE: &str = "messages of an unknown role";
 
 /// Roles of messages.
-const ROLES: [&str; 9] = [
+pub(super) const ROLES: [&str; 9] = [
     "user",
     "assistant",
     "toolResult",

@@ -7,7 +7,7 @@
 //! | operation | prompt |
 //! |---|---|
 //! | `dequeue`, `remove` | was given to the model at this line |
-//! | `popAll` | was taken back by the person to be edited, and is no part of the conversation |
+//! | `popAll` | was taken back by the person, and is set aside unless a later line says it |
 //! | none after `enqueue` | was left in the queue by the end of the program, at its own line |
 //!
 //! While a file grows, a prompt becomes a message only if a line of the conversation follows,
