@@ -32,6 +32,8 @@ mod ids;
 mod reach;
 #[path = "meaning/sessions.rs"]
 mod sessions;
+#[path = "meaning/steps.rs"]
+mod steps;
 
 use host::{CHAT, Host, long_message, poll_messages, text_of};
 use lcm_text::types::api::{AppendMode, AppendOptions, Dialect};

@@ -35,14 +35,17 @@ use super::{
 /// Most ranges of set-aside messages that one append brings back.
 pub(super) const RESTORED_MAX: usize = 256;
 
+/// Most messages of the line that one longer form replaces.
+const REPLACED_MAX: usize = PAGE_MESSAGES;
+
 /// The messages that leave the line and come back, before new messages are added.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct LineChange {
     /// Seq of the last message that stays, apart from those that come back; the number of messages:
     /// all stay.
     pub(super) fork: u64,
-    /// Whether the one message of the line after `fork` leaves it as a shorter form of a new
-    /// message.
+    /// Whether the messages of the line after `fork`, at most [`REPLACED_MAX`], leave it as shorter
+    /// forms of a new message.
     pub(super) is_grown: bool,
     /// First and last seqs of the set-aside messages that come back, ascending.
     pub(super) restored: Vec<(u64, u64)>,
@@ -190,10 +193,10 @@ fn ensure_valid(
     let LineChange { fork, is_grown, restored, .. } = change;
     let count = |seq: u64| withdrawals.count_through(seq.min(head.messages));
     let left = count(head.messages) - count(*fork);
-    if *fork > head.messages || (*is_grown && left != 1) {
+    if *fork > head.messages || (*is_grown && !(1..=REPLACED_MAX).contains(&int::to_usize(left))) {
         return Err(Error::invalid_input(format_args!(
             "`line.fork` must be 0 or the seq of a stored message, at most {}; with `line.grown` \
-             exactly one message of the line must follow it; got {fork}",
+             1 to {REPLACED_MAX} messages of the line must follow it; got {fork}",
             head.messages
         )));
     }

@@ -22,7 +22,7 @@ use alloc::{string::String, vec::Vec};
 use crate::storage::{message_mark::AcceptedList, store_session::StoreSession};
 use lcm_text::{
     base::{error::Result, int, sort},
-    message::Role,
+    message::{Role, meaning::SaidPart},
 };
 
 use super::{
@@ -51,6 +51,8 @@ pub(super) struct LineComparison<'a, 'b> {
     pub(super) texts: &'a [String],
     /// Returns whether an entry has an id of the host that counts, stored or not.
     pub(super) has_id: &'a dyn Fn(usize) -> bool,
+    /// Returns what each part of an entry says.
+    pub(super) parts_of: &'a dyn Fn(usize) -> &'a [SaidPart],
     /// Returns what an entry says, if that is one text; `None`: something else, or only hashes are
     /// known.
     pub(super) text_of: &'a dyn Fn(usize) -> Option<String>,
@@ -79,8 +81,10 @@ pub(super) struct LineDiff {
     pub(super) moved: Vec<(usize, u64)>,
     /// Entries that are other forms of the messages at their positions.
     pub(super) other_forms: Vec<usize>,
-    /// The entry that is a longer form of the newest message.
+    /// The entry that is a longer form of the newest message, or of the newest messages together.
     pub(super) grown: Option<usize>,
+    /// Number of messages that `grown` replaces; 0: there is no such entry.
+    pub(super) replaced: u64,
     /// Whether the list began like the line without enough anchors.
     pub(super) has_short_beginning: bool,
     /// The entries with which the list begins like the line, too few to be evidence. Empty: there
@@ -229,6 +233,7 @@ impl LineComparison<'_, '_> {
             // Before `compare_tail`, which must not take a moved message for one that follows.
             diff.moved = find_moved(self.line, self.entries, &diff);
             self.compare_tail(session, &mut diff)?;
+            self.find_longer_answer(session, &mut diff)?;
             self.find_forms(session, &mut diff)?;
         }
         Ok(diff)
@@ -262,7 +267,7 @@ impl LineComparison<'_, '_> {
             // A result that was filled in later, or an answer that went on, replaces its first
             // form.
             if is_newest && is_longer {
-                diff.grown = Some(index);
+                (diff.grown, diff.replaced) = (Some(index), 1);
                 diff.positions.get_mut(index).into_iter().for_each(|it| *it = None);
             } else {
                 diff.other_forms.push(index);
@@ -552,7 +557,7 @@ impl LineComparison<'_, '_> {
             }
             match form {
                 Some(MessageForm::Longer) if is_newest => {
-                    diff.grown = Some(start);
+                    (diff.grown, diff.replaced) = (Some(start), 1);
                     break;
                 }
                 Some(MessageForm::Shortened)

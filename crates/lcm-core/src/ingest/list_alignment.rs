@@ -19,8 +19,8 @@ use crate::storage::{
     store_session::StoreSession,
 };
 use lcm_text::{
-    base::{error::Result, int},
-    message::meaning::SaidPart,
+    base::{error::Result, hash, int},
+    message::meaning::{self, SaidPart},
 };
 
 use super::{
@@ -33,6 +33,9 @@ use super::{
     system_messages::LeadRequest,
     transcript::TranscriptEntry,
 };
+
+/// Most parts of one message of several that an entry joins.
+const GROUP_PARTS_MAX: usize = 64;
 
 /// A list and what the caller knows of it.
 pub(super) struct AlignmentRequest<'a> {
@@ -51,29 +54,34 @@ pub(super) struct AlignmentRequest<'a> {
     pub(super) text_of: &'a dyn Fn(usize) -> Option<String>,
 }
 
-/// What is compared with one message of the line: an entry, or a part of an entry that joins
-/// several stored messages.
+/// What is compared with one message of the line: an entry, or a group of parts of an entry that
+/// joins several stored messages.
 #[derive(Clone, Copy)]
 struct ComparedRow<'a> {
     entry: &'a TranscriptEntry,
     /// Index of the entry in the list.
     index: usize,
-    /// The part; `None`: the whole entry.
-    part: Option<&'a SaidPart>,
+    /// Consecutive parts; `None`: the whole entry.
+    parts: Option<&'a [SaidPart]>,
     mark: MessageMark,
 }
 
 impl ComparedRow<'_> {
+    /// Returns what the row says.
+    fn said_parts(&self) -> &[SaidPart] {
+        self.parts.unwrap_or(&self.entry.said)
+    }
+
     /// Returns the parts that the running hash of the list has.
     fn list_parts(&self) -> &[SaidPart] {
-        match self.part {
-            Some(part) => core::slice::from_ref(part),
+        match self.parts {
+            Some(parts) => parts,
             None => self.entry.own_said.as_ref().unwrap_or(&self.entry.said),
         }
     }
 
     fn has_host_id(&self) -> bool {
-        self.part.is_none() && self.entry.has_host_id()
+        self.parts.is_none() && self.entry.has_host_id()
     }
 }
 
@@ -126,9 +134,10 @@ pub(super) fn align_list(
     let has_id = |index: usize| rows.get(index).is_some_and(ComparedRow::has_host_id);
     let confirmed = rows.iter().filter(|row| row.index < list.confirmed).count();
     let text_of = |index: usize| {
-        let row = rows.get(index).filter(|row| row.part.is_none())?;
+        let row = rows.get(index).filter(|row| row.parts.is_none())?;
         (list.text_of)(row.index)
     };
+    let parts_of = |index: usize| rows.get(index).map_or(&[][..], ComparedRow::said_parts);
     let comparison = LineComparison {
         line: &line,
         entries: &entries,
@@ -136,6 +145,7 @@ pub(super) fn align_list(
         confirmed,
         texts: &texts,
         has_id: &has_id,
+        parts_of: &parts_of,
         text_of: &text_of,
     };
     // The only entry of a list counts as stored by its id alone, because a text may be said again.
@@ -187,8 +197,48 @@ fn find_beginning(
     }
 }
 
-/// If a summary covers the newest message, makes a longer form of this message a revision, which
-/// replaces nothing, because the summary keeps the form that it was made from.
+/// Splits parts into groups, of which each says what one of consecutive messages says. Empty: no
+/// messages of the line join to these parts.
+fn find_groups<'a>(parts: &'a [SaidPart], marks: &[MessageMark]) -> Vec<&'a [SaidPart]> {
+    let firsts = hash_prefixes(parts);
+    for (place, first) in marks.iter().enumerate().rev() {
+        let Some(group) = find_group(parts, &firsts, first) else { continue };
+        let (mut groups, mut rest) = (alloc::vec![group], parts.get(group.len()..).unwrap_or(&[]));
+        for next in marks.iter().skip(place + 1) {
+            let Some(group) = find_group(rest, &hash_prefixes(rest), next) else { break };
+            groups.push(group);
+            rest = rest.get(group.len()..).unwrap_or(&[]);
+        }
+        if rest.is_empty() {
+            return groups;
+        }
+    }
+    Vec::new()
+}
+
+/// Returns the [`MessageMark::meaning`] of the first part, of the first two, and so on.
+fn hash_prefixes(parts: &[SaidPart]) -> Vec<[u8; 8]> {
+    let advance = |running: &mut [u8; 16], part: &SaidPart| {
+        *running = meaning::advance(running, &part.said);
+        Some(hash::hash_prefix(running))
+    };
+    parts.iter().take(GROUP_PARTS_MAX).scan([0; 16], advance).collect()
+}
+
+/// Finds the first parts that say together what the message with this mark says. `prefixes`: what
+/// [`hash_prefixes`] returns for the parts.
+fn find_group<'a>(
+    parts: &'a [SaidPart],
+    prefixes: &[[u8; 8]],
+    mark: &MessageMark,
+) -> Option<&'a [SaidPart]> {
+    let end = prefixes.iter().position(|prefix| *prefix == mark.meaning)?;
+    let group = parts.get(..=end)?;
+    MessageMark::from_parts(group, None, None).is_same_message(mark).then_some(group)
+}
+
+/// If a summary covers a message that a longer form would replace, makes this form a revision,
+/// which replaces nothing, because the summary keeps the form that it was made from.
 fn keep_summarised(
     session: &mut StoreSession<'_>,
     line: &StoredLine<'_>,
@@ -196,11 +246,9 @@ fn keep_summarised(
 ) -> Result<()> {
     let Some(index) = diff.grown else { return Ok(()) };
     let history = line.message_history();
-    let newest = line.seq_at(line.count_messages());
+    let first = line.seq_at(line.count_messages() + 1 - diff.replaced);
     let items = history.head.context.load_items(session, history.keys)?;
-    let is_summarised = items.iter().any(|item| {
-        item.depth().is_some() && (item.seq_first()..=item.seq_last()).contains(&newest)
-    });
+    let is_summarised = items.iter().any(|item| item.depth().is_some() && item.seq_last() >= first);
     if is_summarised {
         diff.grown = None;
         diff.add_form(index, line.count_messages());
@@ -209,30 +257,26 @@ fn keep_summarised(
 }
 
 impl AlignmentRequest<'_> {
-    /// Lists the rows of the entries after the first `lead`. An entry without an id has a row for
-    /// each part if it equals none of the newest messages, but its parts equal consecutive ones.
-    /// Assembly and some dialects join neighbours of one role in this way.
+    /// Lists the rows of the entries after the first `lead`. An entry of several parts that equals
+    /// none of the newest messages has a row for each group of parts, if the groups equal
+    /// consecutive ones. Assembly and some dialects join neighbours of one role in this way, and
+    /// clients the steps of an answer.
     fn list_rows(&self, lead: usize, line: &StoredLine<'_>) -> Vec<ComparedRow<'_>> {
         let marks = line.newest_marks();
         let mut rows = Vec::with_capacity(self.entries.len());
         for (index, entry) in self.entries.iter().enumerate().skip(lead) {
             let known = self.known.get(index).copied().flatten();
-            let has_parts = entry.said.len() > 1 && known.is_none() && !entry.has_host_id();
-            let whole = ComparedRow { entry, index, part: None, mark: entry.mark };
-            let before = rows.len();
-            if has_parts && !marks.iter().any(|mark| mark.is_same_message(&entry.mark)) {
-                rows.extend(entry.said.iter().map(|part| ComparedRow {
-                    part: Some(part),
-                    mark: MessageMark::from_parts(core::slice::from_ref(part), None, None),
-                    ..whole
-                }));
-            }
-            let parts = rows.get(before..).unwrap_or(&[]);
-            let are_parts = |marks: &[MessageMark]| {
-                marks.iter().zip(parts).all(|(mark, part)| mark.is_same_message(&part.mark))
-            };
-            if parts.is_empty() || !marks.windows(parts.len()).any(are_parts) {
-                rows.truncate(before);
+            let may_join = entry.said.len() > 1
+                && known.is_none()
+                && !marks.iter().any(|mark| mark.is_same_message(&entry.mark));
+            let whole = ComparedRow { entry, index, parts: None, mark: entry.mark };
+            let groups = if may_join { find_groups(&entry.said, marks) } else { Vec::new() };
+            rows.extend(groups.iter().map(|parts| ComparedRow {
+                parts: Some(parts),
+                mark: MessageMark::from_parts(parts, None, None),
+                ..whole
+            }));
+            if groups.is_empty() {
                 rows.push(whole);
             }
         }
@@ -246,9 +290,9 @@ impl AlignmentRequest<'_> {
         line: &StoredLine<'_>,
     ) -> Vec<AlignableEntry> {
         let build = |(row, list_hash): (&ComparedRow<'_>, [u8; 16])| {
-            let ComparedRow { entry, index, part, mark } = *row;
+            let ComparedRow { entry, index, parts, mark } = *row;
             let known = self.known.get(index).copied().flatten();
-            let whole = part.is_none();
+            let whole = parts.is_none();
             AlignableEntry {
                 mark,
                 role: entry.role,

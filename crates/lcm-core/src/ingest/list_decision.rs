@@ -168,7 +168,8 @@ impl LineRequest<'_, '_> {
         if decision.found_by == "none" && self.entries.len() > 1 && is_new {
             decision.start = ListStart::Unplaced;
             let messages = self.line.message_history().head.messages;
-            if messages > 0 && decision.notices.is_empty() {
+            let is_silent = decision.notices.is_empty();
+            if messages > 0 && is_silent && !self.answers_newest(session)? {
                 decision.notices.push(format!(
                     "no-overlap: the list does not continue after the {messages} stored messages; \
                      all of it counts as new"
@@ -181,6 +182,18 @@ impl LineRequest<'_, '_> {
         }
         decision.seen = self.find_seen(session, &decision)?;
         Ok(decision)
+    }
+
+    /// Returns whether the list begins with an answer, and the newest message waits for one: the
+    /// list is what a model said in this turn.
+    fn answers_newest(&self, session: &mut StoreSession<'_>) -> Result<bool> {
+        let is_answer = self.entries.first().is_some_and(|it| it.role == Role::Assistant);
+        if !is_answer {
+            return Ok(false);
+        }
+        let newest = self.line.seq_at(self.line.count_messages());
+        let stored = self.line.read_stored(session, newest)?;
+        Ok(stored.is_some_and(|message| matches!(message.role, Role::User | Role::Tool)))
     }
 
     /// Returns whether the list may be whole: it begins with an accepted list, with an entry that
@@ -448,14 +461,16 @@ impl LineRequest<'_, '_> {
         let has_new = new.into_iter().any(|outcome| *outcome == EntryOutcome::New);
         let restored = restored.ranges;
         let mut change = LineChange { fork: messages, is_grown: false, restored, ends_doubt };
-        let before = self.line.seq_at(self.line.count_messages().saturating_sub(1));
+        let replaced = self.diff.replaced;
+        let before = self.line.count_messages().saturating_sub(replaced);
         let is_alone = self.entries.len() == 1;
-        let has_grown = self.diff.grown.is_some() && self.withdrawals.count_free_forms() > 0;
-        if has_grown && (left == 1 || is_alone) {
-            (change.fork, change.is_grown) = (before, true);
+        let has_grown =
+            replaced > 0 && self.withdrawals.count_free_forms() >= int::to_usize(replaced);
+        if has_grown && (left == replaced || is_alone) {
+            (change.fork, change.is_grown) = (self.line.seq_at(before), true);
             decision.notices.push(format!(
-                "revision: a longer form replaces message {} in the context",
-                self.line.seq_at(self.line.count_messages())
+                "revision: a longer form replaces the messages from {} on in the context",
+                self.line.seq_at(before + 1)
             ));
         } else if is_placed
             && left > 0

@@ -5,7 +5,10 @@
 //! was said.
 
 use crate::storage::message_mark::MessageMark;
-use lcm_text::message::{Role, meaning};
+use lcm_text::message::{
+    Role,
+    meaning::{self, SaidPart},
+};
 
 use super::{alignment::AlignableEntry, stored_line::ComparedMessage};
 
@@ -127,6 +130,18 @@ pub(super) fn is_stored_form(
 /// Returns whether an entry is of a person or a model, not of a tool or the host.
 pub(super) fn is_text(entry: &AlignableEntry) -> bool {
     matches!(entry.role, Role::User | Role::Assistant)
+}
+
+/// Returns whether a message has every part of another, in order: a part that says the same, or one
+/// of the same call whose id looks globally unique.
+pub(super) fn holds_parts(message: &[SaidPart], other: &[SaidPart]) -> bool {
+    let mut rest = message.iter();
+    other.iter().all(|part| {
+        rest.any(|found| match part.has_unique_call() && found.has_unique_call() {
+            true => found.call == part.call,
+            false => found.said == part.said,
+        })
+    })
 }
 
 #[cfg(test)]

@@ -29,6 +29,7 @@ mod list_alignment;
 mod list_batch;
 mod list_decision;
 mod list_texts;
+mod longer_answer;
 mod message_form;
 mod moved_entries;
 mod new_messages;

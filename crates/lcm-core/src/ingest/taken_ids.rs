@@ -23,7 +23,7 @@ use crate::storage::{
 };
 use lcm_text::{
     base::{error::Result, int, sort},
-    message::{Role, meaning::SaidPart},
+    message::Role,
 };
 
 use super::{
@@ -204,8 +204,12 @@ impl ListedIds<'_, '_> {
         let (said, stored) = (&entry.said, &message.parts);
         if entry.role == message.role && entry.role == Role::Assistant {
             match said.len().cmp(&stored.len()) {
-                Ordering::Greater if holds_parts(said, stored) => return Some(IdMatch::Grown),
-                Ordering::Less if holds_parts(stored, said) => return Some(IdMatch::Stored),
+                Ordering::Greater if message_form::holds_parts(said, stored) => {
+                    return Some(IdMatch::Grown);
+                }
+                Ordering::Less if message_form::holds_parts(stored, said) => {
+                    return Some(IdMatch::Stored);
+                }
                 _ => {}
             }
         }
@@ -243,16 +247,4 @@ impl ListedIds<'_, '_> {
         let is_form = if is_user { message_form::is_block(rest) } else { entry.is_discriminating };
         is_form.then_some(IdMatch::Stored)
     }
-}
-
-/// Returns whether a message has every part of another, in order: a part that says the same, or one
-/// of the same call whose id looks globally unique.
-fn holds_parts(message: &[SaidPart], other: &[SaidPart]) -> bool {
-    let mut rest = message.iter();
-    other.iter().all(|part| {
-        rest.any(|found| match part.has_unique_call() && found.has_unique_call() {
-            true => found.call == part.call,
-            false => found.said == part.said,
-        })
-    })
 }
