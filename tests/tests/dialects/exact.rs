@@ -102,7 +102,8 @@ fn served(source: &mut Source, out: &mut Vec<Value>) {
         json!({"type": "of_tomorrow", "x": "y"}),
     ];
     for mut item in source.some(&items) {
-        item["id"] = json!(source.name("it_"));
+        let prefix = if item["type"] == "web_search_call" { "ws_" } else { "it_" };
+        item["id"] = json!(source.name(prefix));
         out.push(item);
     }
     if source.random.chance(200) {

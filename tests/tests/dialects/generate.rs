@@ -5,6 +5,10 @@ use lcm_text::types::api::Dialect;
 
 use crate::{frameworks, write};
 
+/// Addresses of files. Only Gemini takes the last one.
+pub(crate) const ADDRESSES: [&str; 3] =
+    ["https://a.example/b", "http://a.example/b.png", "gs://a-bucket/b"];
+
 /// An event of a conversation, independent of a dialect.
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
@@ -127,7 +131,9 @@ impl Generator {
             }),
             18 if !self.is_clean => {
                 self.ids += 1;
-                let id = format!("srvtoolu_{}", self.ids);
+                // A gateway may have ids of its own, which the provider refuses.
+                let prefix = if self.random.chance(900) { "srvtoolu" } else { "search" };
+                let id = format!("{prefix}_{}", self.ids);
                 let is_answered = self.random.chance(700);
                 out.push(Event::Served { id, word: self.word(), is_answered });
             }
@@ -323,7 +329,10 @@ fn write_anthropic(event: &Event, random: &mut Random) -> Vec<String> {
             "user",
             vec![
                 text(word),
-                r#"{"type":"image","source":{"type":"url","url":"https://example.com/a"}}"#.into(),
+                format!(
+                    "{{\"type\":\"image\",\"source\":{{\"type\":\"url\",\"url\":\"{}\"}}}}",
+                    random.pick(&ADDRESSES)
+                ),
                 "{\"type\":\"image\",\"source\":{\"type\":\"base64\",\"media_type\":\"image/bmp\",\
                  \"data\":\"Qk0A\"}}"
                     .into(),

@@ -2,7 +2,7 @@
 
 use lcm_testing::simulation::random::Random;
 
-use crate::generate::{Event, Outcome, optional, string};
+use crate::generate::{ADDRESSES, Event, Outcome, optional, string};
 
 const PDF: &str =
     r#"{"type":"input_file","filename":"a.pdf","file_data":"data:application/pdf;base64,JVBE"}"#;
@@ -91,7 +91,7 @@ fn write_search(word: &str, is_answered: bool, random: &mut Random) -> Vec<Strin
         format!(
             "{{\"type\":\"web_search_call\",\"id\":\"{}\",\"status\":\"completed\",\
              \"action\":{{\"type\":\"search\",\"query\":\"q\",\"sources\":null}}}}",
-            name("ws", random)
+            name(if random.chance(900) { "ws" } else { "it" }, random)
         ),
     ];
     out.extend(is_answered.then(|| output_message(word, random)));
@@ -148,7 +148,8 @@ fn output(one: &Outcome, random: &mut Random) -> String {
         0 => format!("[{text}]"),
         1 => format!(
             "[{text},{{\"type\":\"input_image\",\"detail\":\"auto\",\
-             \"image_url\":\"https://a.example/b\"}}]"
+             \"image_url\":\"{}\"}}]",
+            random.pick(&ADDRESSES)
         ),
         2 => format!("{{\"says\":{}}}", string(&one.word)),
         _ => string(&one.word),
@@ -212,7 +213,10 @@ pub(crate) fn write_gemini(event: &Event, random: &mut Random) -> Vec<String> {
             vec![
                 text(word),
                 r#"{"inlineData":{"mimeType":"image/png","data":"iVBORw0K"}}"#.into(),
-                r#"{"fileData":{"mimeType":"image/png","fileUri":"https://a.example/b"}}"#.into(),
+                format!(
+                    "{{\"fileData\":{{\"mimeType\":\"image/png\",\"fileUri\":\"{}\"}}}}",
+                    random.pick(&ADDRESSES)
+                ),
                 r#"{"text":"two","inlineData":{"mimeType":"image/png","data":"iVBORw0K"}}"#.into(),
             ],
         ),

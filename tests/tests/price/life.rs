@@ -196,7 +196,8 @@ impl Life {
         let assembled =
             self.engine.assemble(store, "c", 1 << 30, Dialect::Lcm, &options, now).unwrap();
         let mut tokens = 0;
-        for item in assembled.items {
+        // System messages are no part of the stored context.
+        for item in assembled.items.into_iter().filter(|item| item.kind != "system") {
             if item.kind == "message" {
                 tokens += u64::from(item.tokens);
             } else {

@@ -76,8 +76,8 @@ pub(super) struct LineDiff {
     /// Ascending, except in a rotated list and where ids lead to messages in another order. Two
     /// entries with one id may have one position.
     pub(super) positions: Vec<Option<u64>>,
-    /// Entries that stand before a stored entry but were stored behind it, with the positions of
-    /// their messages. They say nothing about the places of their neighbours.
+    /// Entries that stand before a stored entry but were stored behind it, ascending, with the
+    /// positions of their messages. They say nothing about the places of their neighbours.
     pub(super) moved: Vec<(usize, u64)>,
     /// Entries that are other forms of the messages at their positions.
     pub(super) other_forms: Vec<usize>,
@@ -136,7 +136,7 @@ impl LineDiff {
     pub(super) fn is_stored(&self, index: usize) -> bool {
         index < self.accepted
             || self.positions.get(index).copied().flatten().is_some()
-            || self.moved.iter().any(|(moved, _)| *moved == index)
+            || self.moved.binary_search_by(|(moved, _)| moved.cmp(&index)).is_ok()
     }
 
     /// Lists the positions of the stored entries, without accepted ones, in any order.

@@ -39,6 +39,9 @@ const GROUP_PARTS_MAX: usize = 64;
 
 /// A list and what the caller knows of it.
 pub(super) struct AlignmentRequest<'a> {
+    /// Whether the list is a transcript, as `reconcile` compares it: even its only entry may be
+    /// stored.
+    pub(super) is_transcript: bool,
     /// The entries that an append does not skip.
     pub(super) entries: &'a [&'a TranscriptEntry],
     /// For each entry, the seq of the message that it is by its ids; `None`: its ids say nothing.
@@ -148,8 +151,9 @@ pub(super) fn align_list(
         parts_of: &parts_of,
         text_of: &text_of,
     };
-    // The only entry of a list counts as stored by its id alone, because a text may be said again.
-    let is_single = list.entries.len() < 2 && list.beginning.is_none();
+    // The only entry of an append counts as stored by its id alone, because a text may be said
+    // again.
+    let is_single = !list.is_transcript && list.entries.len() < 2 && list.beginning.is_none();
     let mut diff = match line.count_messages() == 0 || is_single || entries.is_empty() {
         true => comparison.compare_ids(session)?,
         false => comparison.compare_list(session)?,

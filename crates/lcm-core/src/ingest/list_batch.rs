@@ -154,6 +154,7 @@ impl ListBatch<'_> {
         };
         let in_line = withdrawals.count_in_line(head.messages);
         let list = AlignmentRequest {
+            is_transcript: false,
             entries: &entries,
             known: &known,
             beginning: self.beginning.map(|known| known.list),

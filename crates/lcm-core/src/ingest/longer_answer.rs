@@ -54,7 +54,7 @@ impl LineComparison<'_, '_> {
         let said = (self.parts_of)(index);
         if int::to_u64(page.len()) == left
             && page.iter().all(is_step)
-            && parts.iter().any(SaidPart::has_unique_call)
+            && parts.iter().any(|part| part.call != [0; 4])
             && parts.len() < said.len() + usize::from(grown.is_some())
             && message_form::holds_parts(said, &parts)
         {

@@ -8,7 +8,7 @@
 
 use alloc::vec::Vec;
 
-use lcm_text::base::int;
+use lcm_text::base::{int, sort};
 
 use super::{alignment::AlignableEntry, line_diff::LineDiff, stored_line::StoredLine};
 
@@ -24,6 +24,10 @@ pub(super) fn find_moved(
     let marks = line.newest_marks();
     let position_first = line.count_messages() + 1 - int::to_u64(marks.len());
     let taken = diff.list_taken(entries);
+    let mut stored: Vec<u64> = diff.list_stored().collect();
+    sort::sort(&mut stored);
+    // For each mark, whether the list has it once; `None`: not counted yet.
+    let mut singles: Vec<Option<bool>> = alloc::vec![None; marks.len()];
     // Position of the next stored entry; `None`: no stored entry follows.
     let mut next: Option<u64> = None;
     let mut moved = Vec::new();
@@ -37,23 +41,24 @@ pub(super) fn find_moved(
         // An id decides alone. The message of the id may be outside the line.
         if entry.is_known() {
             if let Some(position) = entry.position
-                && !diff.positions.contains(&entry.position)
+                && stored.binary_search(&position).is_err()
             {
                 moved.push((index, position));
             }
             continue;
         }
-        let (mut count, mut position) = (0, 0);
-        for (place, mark) in (position_first..).zip(marks) {
-            if entry.mark.is_same_message(mark) {
-                (count, position) = (count + 1, place);
-            }
-        }
+        let mut equal = marks.iter().zip(&mut singles).zip(position_first..);
+        let mut equal = equal.by_ref().filter(|((mark, _), _)| entry.mark.is_same_message(mark));
+        let (Some(((mark, is_single), position)), None) = (equal.next(), equal.next()) else {
+            continue;
+        };
         let is_free = position > next && taken.binary_search(&position).is_err();
-        let is_equal = |other: &&AlignableEntry| other.mark.is_same_message(&entry.mark);
-        if count == 1 && is_free && entries.iter().filter(is_equal).count() == 1 {
+        let is_equal = |other: &&AlignableEntry| other.mark.is_same_message(mark);
+        let count_equal = || entries.iter().filter(is_equal).count() == 1;
+        if is_free && *is_single.get_or_insert_with(count_equal) {
             moved.push((index, position));
         }
     }
+    moved.reverse();
     moved
 }

@@ -79,6 +79,7 @@ pub(crate) fn reconcile(
     let known_listed: Vec<Option<u64>> =
         effective.iter().map(|index| known.get(*index).copied().flatten()).collect();
     let list = AlignmentRequest {
+        is_transcript: true,
         entries: &listed,
         known: &known_listed,
         beginning: None,

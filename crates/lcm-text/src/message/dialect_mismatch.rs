@@ -8,7 +8,10 @@
 
 use crate::{
     base::json::{self, ByteSpan, JsonKind, JsonMember, JsonScanner, JsonTokenKind},
-    message::part::{Part, Role},
+    message::{
+        part::{Part, Role},
+        provider_limits,
+    },
     types::api::Dialect,
 };
 
@@ -36,28 +39,6 @@ const TYPE_DIALECTS: [(&str, Dialect); 13] = [
 /// Types of parts that are calls or results of tools.
 const TOOL_TYPES: [&str; 6] =
     ["tool_use", "tool_result", "server_tool_use", "mcp_tool_use", "mcp_tool_result", "tool_call"];
-
-/// Keys of which any identifies a Gemini part as a call or a result of a tool.
-const GEMINI_TOOL_KEYS: [&str; 6] = [
-    "functionCall",
-    "function_call",
-    "functionResponse",
-    "function_response",
-    "executableCode",
-    "codeExecutionResult",
-];
-
-/// Keys of which any identifies a part without `type` as a Gemini part.
-const GEMINI_KEYS: [&str; 8] = [
-    "text",
-    "functionCall",
-    "function_call",
-    "functionResponse",
-    "function_response",
-    "inlineData",
-    "inline_data",
-    "executableCode",
-];
 
 /// Keys with which agent frameworks name the call of a part, and no provider does: `ai-sdk`
 /// (`toolCallId`), `openai-agents` (`callId`), Pydantic AI 1 and LlamaIndex 0.14 (`tool_call_id`,
@@ -354,8 +335,8 @@ impl PartShape {
                 value.get(token.start..token.end).and_then(json::string_body).unwrap_or_default();
             if token.kind == JsonTokenKind::Key {
                 key = text;
-                is_gemini_tool |= GEMINI_TOOL_KEYS.contains(&key);
-                is_gemini |= GEMINI_KEYS.contains(&key);
+                is_gemini_tool |= provider_limits::is_part_kind(key, true);
+                is_gemini |= provider_limits::is_part_kind(key, false);
                 is_lcm |= matches!(key, "call_id" | "output");
                 shape.is_foreign_tool |= FOREIGN_CALL_KEYS.contains(&key);
             } else if key == "type" {

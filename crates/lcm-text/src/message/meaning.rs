@@ -44,7 +44,7 @@ const CANONICAL_DEPTH_MAX: u32 = 32;
 /// ids.
 const SILENT_MEMBERS: [&str; 4] = ["cache_control", "id", "index", "status"];
 /// Types of blocks that are only text.
-const TEXT_TYPES: [&str; 3] = ["text", "input_text", "output_text"];
+pub const TEXT_TYPES: [&str; 3] = ["text", "input_text", "output_text"];
 
 /// Fewest letters and digits of a call id that looks unique.
 const CALL_ID_CHARACTERS_MIN: usize = 8;

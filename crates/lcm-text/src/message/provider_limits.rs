@@ -3,6 +3,10 @@
 //! In: an id, a name, a part or a block. Out: whether the provider accepts the value, or an
 //! accepted form of the value. Rules about the order of messages are in
 //! [`crate::message::validate`].
+//!
+//! Sources, read on 2026-11-28: the request types of the packages that
+//! [`super::provider_members`] names; where these have no limit, the texts of refusals that public
+//! reports quote. A constant names its refusal, or its type.
 
 use alloc::{borrow::Cow, format, string::String};
 
@@ -12,25 +16,32 @@ use crate::{
     types::api::Dialect,
 };
 
-/// Most characters of a call id in the `OpenAI` Chat Completions API.
+/// Most characters of a call id in the `OpenAI` Chat Completions API: "Invalid
+/// 'messages[2].tool_calls[0].id': string too long. Expected a string with maximum length 40"
+/// (vercel/ai 8132).
 const OPENAI_ID_CHARACTERS_MAX: usize = 40;
-/// Most characters of a call id in the `OpenAI` Responses API.
+/// Most characters of a call id in the `OpenAI` Responses API: "Invalid 'input[5].call_id': string
+/// too long. Expected a string with maximum length 64" (decolua/9router 393).
 const RESPONSES_ID_CHARACTERS_MAX: usize = 64;
 /// Most characters of a call id in all other dialects, whose providers publish no limit.
 const ID_CHARACTERS_MAX: usize = 128;
-/// Most characters of the name of a tool or a speaker, published by `OpenAI`.
+/// Most characters of the name of a tool or a speaker: `FunctionDefinition` of `OpenAI` has "a
+/// maximum length of 64".
 const NAME_CHARACTERS_MAX: usize = 64;
-/// Most characters of the name of a tool, published by Anthropic and Gemini.
+/// Most characters of the name of a tool: `FunctionDeclaration` of Gemini has "a maximum length of
+/// 128", and Anthropic the pattern `^[a-zA-Z0-9_-]{1,128}$` (corespeed-io/zypher-agent 97).
 const LONG_NAME_CHARACTERS_MAX: usize = 128;
 /// Name for a tool without a name.
 const UNNAMED_TOOL: &str = "tool";
 /// Member of an Anthropic block at which a cached prefix of the prompt ends.
 pub(super) const CACHE_CONTROL: &str = "cache_control";
-/// Most blocks with `cache_control` in one request to Anthropic.
+/// Most blocks with `cache_control` in one request to Anthropic: "A maximum of 4 blocks with
+/// `cache_control` may be provided" (continuedev/continue 6937).
 pub const CACHE_CONTROLS_MAX: usize = 4;
 
 /// Returns whether a character is allowed in tool names of every provider, and in call ids of
-/// Anthropic.
+/// Anthropic: "`tool_use.id`: String should match pattern '^[a-zA-Z0-9_-]+$'" (maximhq/bifrost
+/// 5097).
 pub fn is_name_character(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || c == '-'
 }
@@ -48,14 +59,34 @@ pub fn is_valid_call_id(dialect: Dialect, id: &str) -> bool {
 }
 
 /// Returns whether the Responses API accepts the id of an item of type `kind`. Ids of messages,
-/// function calls and reasoning have fixed prefixes.
+/// function calls, searches and reasoning have fixed prefixes: "Invalid 'input[371].id'. Expected an ID that
+/// begins with 'msg'" (openai/codex 33176).
 pub fn is_valid_item_id(kind: &str, id: &str) -> bool {
     match kind {
         "message" => id.starts_with("msg"),
         "function_call" => id.starts_with("fc"),
         "reasoning" => id.starts_with("rs"),
+        "web_search_call" => id.starts_with("ws"),
         _ => true,
     }
+}
+
+/// Returns whether Anthropic accepts the id of a `server_tool_use` block: "String should match
+/// pattern '^srvtoolu_[a-zA-Z0-9_]+$'" (ding113/claude-code-hub 470).
+pub fn is_valid_server_id(id: &str) -> bool {
+    let rest = id.strip_prefix("srvtoolu_").unwrap_or_default();
+    !rest.is_empty() && rest.chars().all(|c| is_name_character(c) && c != '-')
+}
+
+/// Returns whether a provider fetches the file at an address. Only Gemini takes others, such as
+/// `gs:`.
+pub fn is_web_address(url: &str) -> bool {
+    ["http://", "https://"].iter().any(|scheme| url.starts_with(scheme))
+}
+
+/// Returns whether an image may have an address: of the web, or with its data.
+fn is_image_address(url: &str) -> bool {
+    is_web_address(url) || url.starts_with("data:")
 }
 
 /// Returns the name of a tool in a form that the provider accepts. An accepted name is unchanged;
@@ -118,8 +149,8 @@ pub fn is_signed(block: &JsonObject<'_>) -> bool {
     }
 }
 
-/// Media types of images that Anthropic accepts.
-const IMAGE_TYPES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
+/// Media types of images that the providers accept.
+pub const IMAGE_TYPES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
 
 /// Returns whether an Anthropic image, document or search result has a valid `source`; true for any
 /// other block, and for a `source` of an unknown type.
@@ -135,7 +166,7 @@ pub fn has_valid_source(block: &JsonObject<'_>) -> bool {
     let has = |key| !source.get_text(key).is_empty();
     match &*source.get_text("type") {
         "base64" => mimes.contains(&&*source.get_text("media_type")) && has("data"),
-        "url" => has("url"),
+        "url" => is_web_address(&source.get_text("url")),
         "file" => has("file_id"),
         "text" if kind == "document" => source.get_string("data").is_some(),
         "content" if kind == "document" => source.get_value("content").is_some(),
@@ -166,7 +197,8 @@ pub fn is_valid_item_part(part: &JsonObject<'_>) -> bool {
         "input_text" | "output_text" => part.get_string("text").is_some(),
         "refusal" => part.get_string("refusal").is_some(),
         "input_image" => {
-            has("image_url") || (has("file_id") && part.get_value("image_url").is_none())
+            is_image_address(&part.get_text("image_url"))
+                || (has("file_id") && part.get_value("image_url").is_none())
         }
         "input_file" => has("file_data") || has("file_url") || has("file_id"),
         // Types of other providers.
@@ -199,7 +231,7 @@ pub fn is_valid_chat_part(part: &JsonObject<'_>) -> bool {
         "text" => part.get_string("text").is_some(),
         "refusal" => part.get_string("refusal").is_some(),
         "image_url" => {
-            part.get_object("image_url").is_some_and(|image| !image.get_text("url").is_empty())
+            part.get_object("image_url").is_some_and(|it| is_image_address(&it.get_text("url")))
         }
         "input_audio" => part.get_object("input_audio").is_some_and(|audio| {
             audio.get_string("data").is_some()
@@ -213,8 +245,8 @@ pub fn is_valid_chat_part(part: &JsonObject<'_>) -> bool {
     }
 }
 
-/// Members that hold the data of a Gemini part, in camel case and in snake case. A valid part has
-/// at most one of these members.
+/// Members that hold the data of a Gemini part, in camel case and in snake case; those of tools
+/// last. A valid part has at most one of these members.
 const PART_KINDS: [(&str, &str); 7] = [
     ("text", "text"),
     ("inlineData", "inline_data"),
@@ -224,6 +256,13 @@ const PART_KINDS: [(&str, &str); 7] = [
     ("executableCode", "executable_code"),
     ("codeExecutionResult", "code_execution_result"),
 ];
+
+/// Returns whether a key is of a member that holds the data of a Gemini part. `of_tool`: the data
+/// of a call, a result, or code.
+pub fn is_part_kind(key: &str, of_tool: bool) -> bool {
+    let kinds = PART_KINDS.iter().skip(if of_tool { 3 } else { 0 });
+    kinds.flat_map(|(camel, snake)| [camel, snake]).any(|kind| *kind == key)
+}
 
 /// Counts the kinds of data that a part of a Gemini content has.
 pub fn count_part_kinds(part: &JsonObject<'_>) -> usize {

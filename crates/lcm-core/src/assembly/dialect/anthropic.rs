@@ -194,6 +194,13 @@ struct ServerToolPair {
     result: Option<BlockIndex>,
 }
 
+/// Returns whether the provider accepts the id of a server tool call.
+fn has_valid_id(block: &TurnBlock<'_>) -> bool {
+    let call = parse_block(block.native.unwrap_or_default());
+    call.get_text("type") != "server_tool_use"
+        || provider_limits::is_valid_server_id(&call.get_text("id"))
+}
+
 impl ServerToolPairs {
     fn from_turns(turns: &[Turn<'_>]) -> Self {
         let (mut ids, mut pairs) = (BTreeMap::new(), Vec::new());
@@ -207,7 +214,7 @@ impl ServerToolPairs {
                 }
                 let Some(ServerToolPair { call, result }) = pairs.get_mut(index) else { continue };
                 match (*is_result, &call) {
-                    (false, None) => *call = Some(at),
+                    (false, None) if has_valid_id(block) => *call = Some(at),
                     // A result must follow its call.
                     (true, Some(_)) if result.is_none() => *result = Some(at),
                     _ => {}
@@ -475,20 +482,21 @@ fn answer_json(answer: &TurnAnswer<'_>, notes: &mut RenderNotes) -> String {
     if blocks.is_empty() && answer.is_error {
         blocks.push(text_json("(no output)"));
     }
-    let mut out = String::from("{\"type\":\"tool_result\"");
-    push_field(&mut out, "tool_use_id", &answer.id);
-    match (pieces.as_slice(), blocks.as_slice()) {
-        (_, []) => {}
+    let content = match (pieces.as_slice(), blocks.as_slice()) {
+        (_, []) => None,
         ([ToolOutputPiece::Text(text)], [_]) if !text.trim().is_empty() => {
-            push_field(&mut out, "content", text)
+            Some(file_content::quote_text(text))
         }
-        (_, blocks) => out.push_str(&format!(",\"content\":[{}]", blocks.join(","))),
-    }
-    if answer.is_error {
-        out.push_str(",\"is_error\":true");
-    }
-    out.push('}');
-    out
+        (_, blocks) => Some(format!("[{}]", blocks.join(","))),
+    };
+    let id = file_content::quote_text(&answer.id);
+    let changes = [
+        ("tool_use_id", Some(&*id)),
+        ("content", content.as_deref()),
+        ("is_error", answer.is_error.then_some("true")),
+    ];
+    // The other members stay, such as `cache_control`.
+    file_content::write_members(answer.native.unwrap_or("{\"type\":\"tool_result\"}"), &changes)
 }
 
 /// Writes a block of media for a result; `None`: a result cannot hold the media.

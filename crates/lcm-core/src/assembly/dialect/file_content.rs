@@ -8,12 +8,10 @@ use alloc::{borrow::Cow, format, string::String};
 use super::tool_output;
 use lcm_text::{
     base::json::{self, ByteSpan, JsonKind, JsonValue},
-    message::{self, JsonObject, Part, provider_members::dedup_members},
+    message::{self, JsonObject, Part, provider_limits, provider_members::dedup_members},
     types::api::Dialect,
 };
 
-/// Image types that Anthropic and `OpenAI` accept.
-const IMAGE_TYPES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
 /// Media type of a PDF.
 const PDF: &str = "application/pdf";
 
@@ -193,6 +191,18 @@ impl<'a> FileContent<'a> {
         self.data.as_deref().filter(|_| types.contains(&&*self.mime))
     }
 
+    /// Returns the bytes and the format of a recording that Chat Completions accepts.
+    fn recording(&self) -> Option<(&str, &'static str)> {
+        let is_wav = ["audio/wav", "audio/x-wav"].contains(&&*self.mime);
+        let data = self.data_of_types(&["audio/wav", "audio/x-wav", "audio/mp3", "audio/mpeg"])?;
+        Some((data, if is_wav { "wav" } else { "mp3" }))
+    }
+
+    /// Returns the link, if a provider fetches it.
+    fn web_url(&self) -> Option<&(Cow<'a, str>, bool)> {
+        self.url.as_ref().filter(|(url, _)| provider_limits::is_web_address(url))
+    }
+
     /// Returns the text of the file below its title; `None`: the text is absent or blank.
     pub(super) fn titled_text(&self) -> Option<String> {
         let text = self.text.as_deref().filter(|text| !text.trim().is_empty())?;
@@ -215,7 +225,8 @@ impl<'a> FileContent<'a> {
     /// Writes the block of an `anthropic` user message; `None`: no block can hold the file.
     pub(super) fn to_anthropic(&self) -> Option<String> {
         let mut out = String::new();
-        if let Some(data) = self.data_of_types(&IMAGE_TYPES).or_else(|| self.data_of_types(&[PDF]))
+        if let Some(data) =
+            self.data_of_types(&provider_limits::IMAGE_TYPES).or_else(|| self.data_of_types(&[PDF]))
         {
             let kind = if self.mime == PDF { "document" } else { "image" };
             out.push_str(&format!("{{\"type\":\"{kind}\",\"source\":{{\"type\":\"base64\""));
@@ -225,7 +236,7 @@ impl<'a> FileContent<'a> {
             if kind == "document" && !self.name.trim().is_empty() {
                 push_field(&mut out, "title", &self.name);
             }
-        } else if let Some((url, is_image)) = &self.url {
+        } else if let Some((url, is_image)) = self.web_url() {
             let kind = if *is_image { "image" } else { "document" };
             out.push_str(&format!("{{\"type\":\"{kind}\",\"source\":{{\"type\":\"url\""));
             push_field(&mut out, "url", url);
@@ -242,11 +253,11 @@ impl<'a> FileContent<'a> {
     pub(super) fn to_openai_chat(&self) -> Option<String> {
         let mut out = String::new();
         let url = |mime: &str, data: &str| format!("data:{mime};base64,{data}");
-        if let Some(data) = self.data_of_types(&IMAGE_TYPES) {
+        if let Some(data) = self.data_of_types(&provider_limits::IMAGE_TYPES) {
             out.push_str("{\"type\":\"image_url\",\"image_url\":{\"url\":");
             json::write_string(&mut out, &url(&self.mime, data));
             out.push('}');
-        } else if let Some((url, true)) = &self.url {
+        } else if let Some((url, true)) = self.web_url() {
             out.push_str("{\"type\":\"image_url\",\"image_url\":{\"url\":");
             json::write_string(&mut out, url);
             out.push('}');
@@ -256,10 +267,10 @@ impl<'a> FileContent<'a> {
             json::write_string(&mut out, name);
             push_field(&mut out, "file_data", &url(PDF, data));
             out.push('}');
-        } else if let Some(data) = self.data_of_types(&["audio/wav", "audio/mp3"]) {
+        } else if let Some((data, format)) = self.recording() {
             out.push_str("{\"type\":\"input_audio\",\"input_audio\":{\"data\":");
             json::write_string(&mut out, data);
-            push_field(&mut out, "format", self.mime.rsplit('/').next().unwrap_or_default());
+            push_field(&mut out, "format", format);
             out.push('}');
         } else {
             out.push_str("{\"type\":\"text\"");
@@ -273,10 +284,10 @@ impl<'a> FileContent<'a> {
     pub(super) fn to_openai_responses(&self) -> Option<String> {
         let mut out = String::from("{\"type\":");
         let url = |data: &str| format!("data:{};base64,{data}", self.mime);
-        if let Some(data) = self.data_of_types(&IMAGE_TYPES) {
+        if let Some(data) = self.data_of_types(&provider_limits::IMAGE_TYPES) {
             out.push_str("\"input_image\",\"detail\":\"auto\"");
             push_field(&mut out, "image_url", &url(data));
-        } else if let Some((url, is_image)) = &self.url {
+        } else if let Some((url, is_image)) = self.web_url() {
             let (kind, key) = if *is_image { ("image", "image_url") } else { ("file", "file_url") };
             let detail = if *is_image { ",\"detail\":\"auto\"" } else { "" };
             out.push_str(&format!("\"input_{kind}\"{detail}"));

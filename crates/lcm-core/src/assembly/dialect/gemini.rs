@@ -5,19 +5,19 @@
 //! without other parts, because the provider counts the responses in that content. Calls without an
 //! id are matched by name and order.
 
-use alloc::{format, string::String, vec::Vec};
+use alloc::{format, string::String, vec, vec::Vec};
 
 use super::{
     ArrayPart, RenderNote, RenderNotes,
     array_writer::{ArrayWriter, JsonFragment},
-    file_content::{self, push_field},
+    file_content,
     normalize::{BlockBody, Turn, TurnAnswer, TurnBlock, TurnCall},
     role_alternation::{self, RoleMessage, UserPadding, push_fragments},
     tool_output::{self, OutputText},
 };
 use lcm_text::{
     base::json::{self, ByteSpan, JsonKind, JsonValue},
-    message::{self, JsonObject, Role, provider_limits},
+    message::{JsonObject, Role, provider_limits},
     types::api::Dialect,
 };
 
@@ -27,6 +27,10 @@ use lcm_text::{
 /// of earlier turns have it, too, so that the beginning of a context does not change.
 const FOREIGN_SIGNATURE: (&str, Option<&str>) =
     ("thoughtSignature", Some("\"skip_thought_signature_validator\""));
+
+/// Members that hold a call, and a response, in both spellings.
+const CALL_KEYS: [&str; 2] = ["functionCall", "function_call"];
+const RESPONSE_KEYS: [&str; 2] = ["functionResponse", "function_response"];
 
 /// Writes all turns.
 pub(super) fn write(turns: &[Turn<'_>], part: ArrayPart, notes: &mut RenderNotes) -> ArrayWriter {
@@ -145,11 +149,7 @@ fn parse_part(json: &str) -> Option<JsonObject<'_>> {
 /// Returns whether a part has a function call or response. If such a part was read as another kind,
 /// pairing does not know the function.
 fn has_function(native: &str) -> bool {
-    const NAMES: [(&str, &str); 2] =
-        [("functionCall", "function_call"), ("functionResponse", "function_response")];
-    parse_part(native).is_some_and(|part| {
-        NAMES.iter().any(|(camel, snake)| message::get_object_either(&part, camel, snake).is_some())
-    })
+    [CALL_KEYS, RESPONSE_KEYS].into_iter().any(|keys| find_object(native, keys).is_some())
 }
 
 /// Returns whether a part has a thought signature. The provider requires the signature back, even
@@ -169,6 +169,13 @@ fn has_unknown_kind(native: &str) -> bool {
     })
 }
 
+/// Finds the object with the data of a part, by one of two keys.
+fn find_object<'a>(native: &'a str, keys: [&'static str; 2]) -> Option<(&'static str, &'a str)> {
+    let part = parse_part(native)?;
+    let key = keys.into_iter().find(|key| part.get_object(key).is_some())?;
+    Some((key, json::slice_span(native, part.get_value(key)?)))
+}
+
 fn call_json(call: &TurnCall<'_>, native: Option<&str>) -> String {
     let name = provider_limits::sanitize_tool_name(Dialect::Gemini, &call.name);
     let is_unchanged = call.given_id.as_deref().is_none_or(|given| given == call.id)
@@ -177,15 +184,9 @@ fn call_json(call: &TurnCall<'_>, native: Option<&str>) -> String {
     if let Some(native) = native.filter(|_| is_unchanged) {
         return native.into();
     }
-    let call_object = native.and_then(|native| {
-        let part = parse_part(native)?;
-        let key = ["functionCall", "function_call"]
-            .into_iter()
-            .find(|key| part.get_object(key).is_some())?;
-        Some((key, json::slice_span(native, part.get_value(key)?)))
-    });
+    let call_object = native.and_then(|native| find_object(native, CALL_KEYS));
     // The other members stay, such as the signature of the model's thinking.
-    let (key, object) = call_object.unwrap_or(("functionCall", "{}"));
+    let (key, object) = call_object.unwrap_or((CALL_KEYS[0], "{}"));
     let id = call.given_id.is_some().then(|| file_content::quote_text(&call.id));
     let changes = [
         ("name", Some(&*file_content::quote_text(&name))),
@@ -199,43 +200,40 @@ fn call_json(call: &TurnCall<'_>, native: Option<&str>) -> String {
 /// Writes a response. Also returns its media, as parts of a user's content.
 fn answer_json(answer: &TurnAnswer<'_>, notes: &mut RenderNotes) -> (String, Vec<String>) {
     let name = provider_limits::sanitize_tool_name(Dialect::Gemini, &answer.name);
-    if let Some(native) = answer.native.filter(|native| is_valid_native(native, answer, &name)) {
-        return (native.into(), Vec::new());
-    }
-    let mut out = String::from("{\"functionResponse\":{\"name\":");
-    json::write_string(&mut out, &name);
-    if !answer.id.is_empty() {
-        push_field(&mut out, "id", &answer.id);
-    }
-    out.push_str(",\"response\":");
+    let native = answer.native.filter(|native| {
+        parse_part(native).is_some_and(|part| provider_limits::count_part_kinds(&part) <= 1)
+    });
+    let given = native.and_then(|native| find_object(native, RESPONSE_KEYS));
+    // The other members stay, such as media beside the response.
+    let (key, object) = given.unwrap_or((RESPONSE_KEYS[0], "{}"));
+    let has_response = parse_part(object).is_some_and(|it| it.get_object("response").is_some());
+    let (response, media) = match has_response {
+        true => (None, Vec::new()),
+        false => write_response(answer, notes),
+    };
+    let name = file_content::quote_text(&name);
+    let id = (!answer.id.is_empty()).then(|| file_content::quote_text(&answer.id));
+    let mut changes = vec![("name", Some(&*name)), ("id", id.as_deref())];
+    changes.extend(response.as_deref().map(|response| ("response", Some(response))));
+    let object = file_content::write_members(object, &changes);
+    (file_content::write_members(native.unwrap_or("{}"), &[(key, Some(&object))]), media)
+}
+
+/// Writes the output of a result as an object. Also returns its media.
+fn write_response(
+    answer: &TurnAnswer<'_>,
+    notes: &mut RenderNotes,
+) -> (Option<String>, Vec<String>) {
     let output = ByteSpan::from_range(0, answer.output.len());
     let OutputText { text, media, is_complete } =
         tool_output::write_text(answer.output, false, &|file| file.to_gemini());
     let is_object = json::kind(answer.output, output) == JsonKind::Object;
     if is_object && is_complete && media.is_empty() && !answer.is_error {
-        out.push_str(&json::compact_value(answer.output, output));
-    } else {
-        if !is_complete {
-            notes.add_note(answer.entry, RenderNote::BlockLeftOut);
-        }
-        out.push_str(if answer.is_error { "{\"error\":" } else { "{\"output\":" });
-        json::write_string(&mut out, &text);
-        out.push('}');
+        return (Some(json::compact_value(answer.output, output)), media);
     }
-    out.push_str("}}");
-    (out, media)
-}
-
-/// Returns whether a native response has the name and id of its call, an object as its response,
-/// and no other kind of data.
-fn is_valid_native(native: &str, answer: &TurnAnswer<'_>, name: &str) -> bool {
-    let response =
-        parse_part(native).filter(|part| provider_limits::count_part_kinds(part) <= 1).and_then(
-            |part| message::get_object_either(&part, "functionResponse", "function_response"),
-        );
-    response.is_some_and(|response| {
-        response.get_text("name") == name
-            && answer.given_id.as_deref().unwrap_or_default() == answer.id
-            && response.get_object("response").is_some()
-    })
+    if !is_complete {
+        notes.add_note(answer.entry, RenderNote::BlockLeftOut);
+    }
+    let key = if answer.is_error { "error" } else { "output" };
+    (Some(format!("{{\"{key}\":{}}}", file_content::quote_text(&text))), media)
 }

@@ -11,7 +11,7 @@ use alloc::{borrow::Cow, collections::BTreeMap, format, string::String, vec::Vec
 use super::{
     RenderNote, RenderNotes,
     array_writer::{ArrayWriter, JsonFragment},
-    file_content::{self, push_field, write_members},
+    file_content::{push_field, quote_text, read_media, write_members},
     normalize::{BlockBody, Turn, TurnAnswer, TurnBlock, TurnCall, caller_id},
     pair_tool_calls::ORPHAN_PREFIX,
     tool_output::{self, ToolOutputPiece},
@@ -302,7 +302,7 @@ impl ItemConverter<'_> {
                     continue;
                 }
                 BlockBody::Call(call) => {
-                    self.items.push(call_json(call));
+                    self.items.push(self.call_json(turn, call));
                     continue;
                 }
                 BlockBody::Answer(_) => continue,
@@ -378,37 +378,53 @@ impl ItemConverter<'_> {
         {
             return self.write_item(answer.native.unwrap_or_default(), &item, false);
         }
-        let mut out = format!("{{\"type\":\"{call}_output\"");
-        push_field(&mut out, "call_id", &answer.id);
         let pieces = tool_output::split_output(answer.output);
-        if answer.is_error || !pieces.iter().any(|piece| matches!(piece, ToolOutputPiece::Media(_)))
-        {
+        let has_media = pieces.iter().any(|piece| matches!(piece, ToolOutputPiece::Media(_)));
+        let output = if answer.is_error || !has_media {
             let output = tool_output::write_text(answer.output, answer.is_error, &|_| None);
             if !output.is_complete {
                 self.notes.add_note(answer.entry, RenderNote::BlockLeftOut);
             }
-            push_field(&mut out, "output", &output.text);
+            quote_text(&output.text)
         } else {
-            out.push_str(",\"output\":");
             let parts: Vec<ItemContent<'_>> = pieces
                 .into_iter()
                 .map(|piece| media_content(answer.entry, piece, self.notes))
                 .collect();
+            let mut out = String::new();
             push_parts(&mut out, &parts);
-        }
-        out.push('}');
-        out
+            out
+        };
+        let kind = format!("{call}_output");
+        let native = answer.native.filter(|raw| parse_item(raw).get_text("type") == *kind);
+        let changes = [
+            ("type", Some(&*quote_text(&kind))),
+            ("call_id", Some(&*quote_text(&answer.id))),
+            ("output", Some(&*output)),
+        ];
+        self.write_known(native, &changes)
     }
-}
 
-fn call_json(call: &TurnCall<'_>) -> String {
-    let name = provider_limits::sanitize_tool_name(Dialect::OpenaiResponses, &call.name);
-    let mut out = String::from("{\"type\":\"function_call\"");
-    push_field(&mut out, "call_id", &call.id);
-    push_field(&mut out, "name", &name);
-    push_field(&mut out, "arguments", &provider_limits::to_input_object(call.input));
-    out.push('}');
-    out
+    /// Writes a call of another dialect, or one that cannot be written unchanged.
+    fn call_json(&self, turn: &Turn<'_>, call: &TurnCall<'_>) -> String {
+        let name = provider_limits::sanitize_tool_name(Dialect::OpenaiResponses, &call.name);
+        let native = turn.native.filter(|raw| message::item_kind(raw) == "function_call");
+        let changes = [
+            ("type", Some("\"function_call\"")),
+            // The id belongs to the item that cannot be written.
+            ("id", None),
+            ("call_id", Some(&*quote_text(&call.id))),
+            ("name", Some(&*quote_text(&name))),
+            ("arguments", Some(&*quote_text(&provider_limits::to_input_object(call.input)))),
+        ];
+        self.write_known(native, &changes)
+    }
+
+    /// Writes an item with changes. Its other members stay, such as the caller.
+    fn write_known(&self, native: Option<&str>, changes: &[(&str, Option<&str>)]) -> String {
+        let item = write_members(native.unwrap_or("{}"), changes);
+        self.write_item(&item, &parse_item(&item), false)
+    }
 }
 
 fn parse_item(json: &str) -> JsonObject<'_> {
@@ -458,7 +474,7 @@ fn media_content<'a>(
             if let Some(text) = tool_output::search_result_text(media) {
                 return ItemContent::Text(Cow::Owned(text));
             }
-            let json = file_content::read_media(media).and_then(|file| file.to_openai_responses());
+            let json = read_media(media).and_then(|file| file.to_openai_responses());
             json.map_or_else(|| omission_content(entry, "media", notes), ItemContent::Part)
         }
     }

@@ -21,7 +21,8 @@ use lcm_text::{
 };
 
 /// Characters of a replaced id that the new id keeps: enough to recognise the id in a log. With its
-/// suffix, the new id has at most 40 characters, the limit of the strictest provider.
+/// suffix, the new id has at most 40 characters, the limit of the strictest provider, as long as
+/// seq and number have at most 22 digits together.
 const ID_STEM_CHARACTERS: usize = 16;
 
 /// Prefix of the text of a result that is not shown behind a call, for example because a summary

@@ -90,8 +90,8 @@ fn text_behind_a_result_of_the_same_message_stays_behind_it() {
 /// Goal: a server tool call is written once, wherever its id is repeated.
 #[test]
 fn a_server_tool_call_is_written_once() {
-    let pair = r#"{"type":"server_tool_use","id":"s1","name":"search","input":{}},
-        {"type":"web_search_tool_result","tool_use_id":"s1","content":[]}"#;
+    let pair = r#"{"type":"server_tool_use","id":"srvtoolu_1","name":"search","input":{}},
+        {"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[]}"#;
     let twice = format!(r#"{{"role":"assistant","content":[{pair},{pair}]}}"#);
     let once = format!(r#"{{"role":"assistant","content":[{pair}]}}"#);
     let question = r#"{"role":"user","content":"q"}"#;

@@ -10,7 +10,7 @@ use alloc::{borrow::Cow, string::String, vec::Vec};
 use super::file_content::{self, FileContent};
 use lcm_text::{
     base::json::{self, ByteSpan, JsonKind, JsonValue},
-    message::{self, JsonObject},
+    message::{self, JsonObject, meaning},
 };
 
 /// A piece of tool output.
@@ -21,8 +21,6 @@ pub(super) enum ToolOutputPiece<'a> {
     Media(&'a str),
 }
 
-/// Types of blocks that hold text.
-const TEXT_TYPES: [&str; 3] = ["text", "input_text", "output_text"];
 /// Types of blocks that hold media or search results.
 const MEDIA_TYPES: [&str; 7] = [
     "image",
@@ -109,7 +107,7 @@ fn split_blocks(output: &str, whole: ByteSpan) -> Option<Vec<ToolOutputPiece<'_>
         .map(|value| {
             let block = JsonObject::from_value(output, value)?;
             let kind = block.get_text("type");
-            if TEXT_TYPES.contains(&&*kind) {
+            if meaning::TEXT_TYPES.contains(&&*kind) {
                 return block
                     .get_string("text")
                     .map(|text| ToolOutputPiece::Text(json::text(output, text)));

@@ -205,6 +205,8 @@ fn check_block(
         "server_tool_use" | "mcp_tool_use" => {
             let id = block.get_text("id");
             findings.report_unless(!is_user, format_args!("a user's server tool use"));
+            let fits = kind == "mcp_tool_use" || provider_limits::is_valid_server_id(&id);
+            findings.report_unless(fits, format_args!("id `{id}` of a server tool use"));
             findings.report_unless(
                 state.ids.insert((*id).into(), 0).is_none(),
                 format_args!("two calls `{id}`"),
@@ -230,7 +232,7 @@ fn check_block(
 /// Checks a call that the host answers.
 fn check_call(block: &JsonObject<'_>, state: &mut AnthropicState, findings: &mut Findings) {
     let (id, name) = (block.get_text("id"), block.get_text("name"));
-    let fits = !id.is_empty() && id.chars().all(provider_limits::is_name_character);
+    let fits = provider_limits::is_valid_call_id(Dialect::Anthropic, &id);
     findings.report_unless(fits, format_args!("call id `{id}` is not accepted by the provider"));
     findings.report_unless(
         state.ids.insert((*id).into(), 0).is_none(),

@@ -2,7 +2,7 @@
 //!
 //! In: a JSON array in a provider's dialect. Out: findings, one line each, with the index of the
 //! message. The rules are those that a provider publishes or is known to enforce. The vectors
-//! `dialects/*-rules-are-kept` and `dialects/*-broken` have an example of each rule.
+//! `dialects/*-rules-are-kept` and `dialects/*-broken` have examples of the rules.
 //!
 //! The checks test what `lcm-core` renders. They share three modules with the rendering:
 //! [`super::provider_limits`], [`super::provider_members`], and the reader of the messages of agent

@@ -46,6 +46,7 @@ fn anthropic_rules() {
     refuses(&turn(CALL, &format!("{RESULT},{RESULT}")), "two results");
     refuses(&turn(&format!("{CALL},{CALL}"), RESULT), "two calls `c1`");
     refuses(&turn(&CALL.replace("c1", "c:1"), RESULT), "call id `c:1`");
+    refuses(&turn(&CALL.replace("c1", &"c".repeat(129)), RESULT), "call id `ccc");
     refuses(&turn(&CALL.replace("\"n\"", "\"a b\""), RESULT), "tool name `a b`");
     refuses(&turn(&CALL.replace("{}", "[]"), RESULT), "no object");
     refuses(&turn(TEXT, CALL), "a user's tool use");
@@ -61,9 +62,12 @@ fn anthropic_rules() {
     refuses(&turn(CALL, &RESULT.replace("\"r\"", r#"[{"type":"image","source":{}}]"#)), "a source");
     let image = r#"[{"type":"image","source":{"type":"url","url":"u"}}],"is_error":true"#;
     refuses(&turn(CALL, &RESULT.replace("\"r\"", image)), "`image` in a result");
-    let served = r#"{"type":"server_tool_use","id":"s","name":"n","input":{}}"#;
-    let answer = r#"{"type":"web_search_tool_result","tool_use_id":"s","content":[]}"#;
+    let served = r#"{"type":"server_tool_use","id":"srvtoolu_1","name":"n","input":{}}"#;
+    let answer = r#"{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[]}"#;
     assert_eq!(findings(Dialect::Anthropic, &turn(&format!("{served},{answer}"), TEXT)), "[]");
+    let foreign = |text: &str| text.replace("srvtoolu_1", "srvtoolu-1");
+    let both = format!("{},{}", foreign(served), foreign(answer));
+    refuses(&turn(&both, TEXT), "id `srvtoolu-1` of a server tool use");
     refuses(&turn(served, TEXT), "without its result");
     refuses(&turn(answer, TEXT), "without its call");
     let turns = |blocks: &[&str]| {
