@@ -193,3 +193,143 @@ fn a_call_that_waits_for_an_approval_is_stored_once() {
         host.ensure_sound();
     }
 }
+
+fn user(id: &str, text: &str) -> Value {
+    json!({"id": id, "role": "user", "parts": [{"type": "text", "text": text}]})
+}
+
+/// Two parallel calls, of which a person approves the first; `outputs`: those that are there.
+fn parallel(ids: [&str; 2], outputs: [Option<&str>; 2], answer: Option<&str>) -> Value {
+    let part = |at: usize| {
+        let mut part = json!({"type": "tool-rm", "toolCallId": ids[at], "input": {"path": at},
+            "state": "approval-responded", "approval": {"id": format!("ask{at}"), "approved": true}});
+        if let Some(output) = outputs[at] {
+            (part["state"], part["output"]) = (json!("output-available"), json!(output));
+        }
+        part
+    };
+    let mut parts = vec![json!({"type": "step-start"}), part(0), part(1)];
+    if let Some(answer) = answer {
+        parts.extend([json!({"type": "step-start"}), json!({"type": "text", "text": answer})]);
+    }
+    json!({"id": "a1", "role": "assistant", "parts": parts})
+}
+
+/// Results of parallel calls may be stored in another order than the calls, and call ids may only
+/// count calls: no result and no text leaves the context, and none is there twice.
+#[test]
+fn results_in_any_order_belong_to_the_answer() {
+    let question = user("u1", "Please delete both of the old folders.");
+    let result = |id: &str, text: &str| {
+        json!({"role": "tool", "content": [{"type": "tool-result", "toolCallId": id,
+            "toolName": "rm", "output": {"type": "text", "value": text}}]})
+    };
+    for ids in [["call_abcdefghij0001", "call_abcdefghij0002"], ["call_0", "call_1"]] {
+        let calls = ids.map(|id| {
+            json!({"type": "tool-call", "toolCallId": id, "toolName": "rm",
+                "input": {"path": usize::from(id == ids[1])}})
+        });
+        let step = json!({"role": "assistant", "content": calls});
+        let last = json!({"role": "assistant",
+            "content": [{"type": "text", "text": "Both of the old folders are gone."}]});
+        for knows in [true, false] {
+            let mut host = Host::new();
+            let lists = [
+                vec![question.clone()],
+                vec![step.clone(), result(ids[1], "deleted two")],
+                vec![question.clone(), parallel(ids, [None, Some("deleted two")], None)],
+                vec![result(ids[0], "deleted one"), last.clone()],
+                vec![
+                    question.clone(),
+                    parallel(
+                        ids,
+                        [Some("deleted one"), Some("deleted two")],
+                        Some("Both of the old folders are gone."),
+                    ),
+                    user("u2", "Thanks, what else is there to clean?"),
+                ],
+            ];
+            for list in lists {
+                let seen = knows.then_some(host.seen);
+                host.seen = host.append_seen(Dialect::AiSdk, &list, seen).seq_seen;
+            }
+            let context = json!(host.assemble_chat(Dialect::AiSdk, 1_000_000)).to_string();
+            for text in ["deleted one", "deleted two", "folders are gone", "else is there"] {
+                assert_eq!(context.matches(text).count(), 1, "{text}: {context}");
+            }
+            assert_eq!(context.matches("\"tool-call\"").count(), 2, "{context}");
+            host.ensure_sound();
+        }
+    }
+}
+
+/// A client may send only its newest message, and a host may store the answer in both forms.
+#[test]
+fn an_answer_alone_is_its_steps() {
+    let id = "call_abcdefghij0001";
+    let steps = [
+        json!({"role": "assistant", "content": [{"type": "tool-call", "toolCallId": id,
+            "toolName": "rm", "input": {"path": "build"}}]}),
+        json!({"role": "tool", "content": [{"type": "tool-result", "toolCallId": id,
+            "toolName": "rm", "output": {"type": "text", "value": "deleted build"}}]}),
+        json!({"role": "assistant", "content": [{"type": "text", "text": "The folder is gone."}]}),
+    ];
+    let whole = json!({"id": "a1", "role": "assistant", "parts": [
+        {"type": "step-start"},
+        {"type": "tool-rm", "toolCallId": id, "state": "output-available",
+            "input": {"path": "build"}, "output": "deleted build"},
+        {"type": "step-start"}, {"type": "text", "text": "The folder is gone."}]});
+    for count in 1..=3 {
+        for knows in [true, false] {
+            let mut host = Host::new();
+            for list in [vec![user("u1", "Please delete it.")], steps[..count].to_vec()] {
+                host.append(Dialect::AiSdk, &list);
+            }
+            let seen = knows.then_some(host.seen);
+            host.append_seen(Dialect::AiSdk, std::slice::from_ref(&whole), seen);
+            host.append(Dialect::AiSdk, &[user("u2", "Thanks, what else is there to clean?")]);
+            let context = json!(host.assemble_chat(Dialect::AiSdk, 1_000_000)).to_string();
+            for text in ["\"tool-call\"", "deleted build", "folder is gone", "else is there"] {
+                assert_eq!(context.matches(text).count(), 1, "{count}, {text}: {context}");
+            }
+            host.ensure_sound();
+        }
+    }
+    let answer = json!({"id": "a1", "role": "assistant",
+        "parts": [{"type": "text", "text": "The folder is gone."}]});
+    let mut host = Host::new();
+    host.append(Dialect::AiSdk, &[user("u1", "Please delete it.")]);
+    host.append(Dialect::AiSdk, &steps[2..]);
+    assert_eq!(host.append(Dialect::AiSdk, &[answer]).ingested, 0);
+}
+
+/// The chunks of a streamed answer, stored one by one, are the joined answer of a later list.
+#[test]
+fn chunks_are_the_answer_that_joins_them() {
+    let chunks = ["The build folder ", "has three files, ", "and all of them are old."];
+    for dialect in [Dialect::OpenaiChat, Dialect::Anthropic, Dialect::Gemini] {
+        let said = |role: &str, text: &str| match dialect {
+            Dialect::Gemini => json!({"parts": [{"text": text}],
+                "role": if role == "user" { "user" } else { "model" }}),
+            _ => json!({"role": role, "content": text}),
+        };
+        for knows in [true, false] {
+            let mut host = Host::new();
+            let question = said("user", "What is in the build folder now?");
+            host.append(dialect, std::slice::from_ref(&question));
+            for chunk in chunks {
+                let seen = knows.then_some(host.seen);
+                host.seen = host.append_seen(dialect, &[said("assistant", chunk)], seen).seq_seen;
+            }
+            let list =
+                [question, said("assistant", &chunks.concat()), said("user", "Delete them all.")];
+            let seen = knows.then_some(host.seen);
+            host.append_seen(dialect, &list, seen);
+            let context = json!(host.assemble_chat(dialect, 1_000_000)).to_string();
+            for text in ["build folder has", "three files, and", "of them are old", "them all"] {
+                assert_eq!(context.matches(text).count(), 1, "{text}: {context}");
+            }
+            host.ensure_sound();
+        }
+    }
+}

@@ -194,6 +194,7 @@ impl LineComparison<'_, '_> {
     /// Errors of the store; `corrupt`.
     pub(super) fn compare_ids(&self, session: &mut StoreSession<'_>) -> Result<LineDiff> {
         let mut diff = LineDiff::from_ids(self.entries);
+        self.find_longer_answer(session, &mut diff)?;
         self.find_forms(session, &mut diff)?;
         Ok(diff)
     }
@@ -232,8 +233,13 @@ impl LineComparison<'_, '_> {
             }
             // Before `compare_tail`, which must not take a moved message for one that follows.
             diff.moved = find_moved(self.line, self.entries, &diff);
-            self.compare_tail(session, &mut diff)?;
-            self.find_longer_answer(session, &mut diff)?;
+        }
+        // Before the comparison of forms, which would take a joined answer for its first step.
+        self.find_longer_answer(session, &mut diff)?;
+        if diff.found_by != "none" {
+            if diff.grown.is_none() {
+                self.compare_tail(session, &mut diff)?;
+            }
             self.find_forms(session, &mut diff)?;
         }
         Ok(diff)

@@ -153,7 +153,8 @@ pub(super) fn align_list(
     };
     // The only entry of an append counts as stored by its id alone, because a text may be said
     // again.
-    let is_single = !list.is_transcript && list.entries.len() < 2 && list.beginning.is_none();
+    let is_single =
+        !list.is_transcript && list.entries.len() < 2 && rows.len() < 2 && list.beginning.is_none();
     let mut diff = match line.count_messages() == 0 || is_single || entries.is_empty() {
         true => comparison.compare_ids(session)?,
         false => comparison.compare_list(session)?,

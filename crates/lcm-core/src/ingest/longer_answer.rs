@@ -6,7 +6,7 @@
 
 use alloc::vec::Vec;
 
-use crate::storage::store_session::StoreSession;
+use crate::storage::{message_mark::MessageMark, store_session::StoreSession};
 use lcm_text::{
     base::{error::Result, int},
     message::{Role, meaning::SaidPart},
@@ -21,7 +21,7 @@ use super::{
 
 impl LineComparison<'_, '_> {
     /// Finds an answer whose steps were stored one by one, and that the list has as one entry: it
-    /// has every part of all messages of the line that follow, in order, and more parts. It is the
+    /// has every part of all messages of the line that follow, or their texts joined. It is the
     /// entry behind the aligned ones, or the last of them, which its id leads to its first step.
     ///
     /// # Errors
@@ -33,34 +33,83 @@ impl LineComparison<'_, '_> {
         diff: &mut LineDiff,
     ) -> Result<()> {
         let LastStored { count, position } = diff.find_last_stored();
-        let is_behind = |entry: &&AlignableEntry| !entry.is_known() && !entry.is_id_taken;
         let grown = count.checked_sub(1).filter(|last| {
             self.entries.get(*last).is_some_and(|it| it.has_grown && it.position == Some(position))
         });
-        let (index, first) = match grown {
-            Some(last) => (last, position),
-            None if self.entries.get(count).filter(is_behind).is_none() => return Ok(()),
-            None => (count, position + 1),
+        let index = grown.unwrap_or(count);
+        let is_new = |entry: &AlignableEntry| !entry.is_known() && !entry.is_id_taken;
+        let Some(entry) = self
+            .entries
+            .get(index)
+            .filter(|entry| entry.role == Role::Assistant && (grown.is_some() || is_new(entry)))
+        else {
+            return Ok(());
+        };
+        let said = (self.parts_of)(index);
+        let first = match (grown, position) {
+            (Some(_), _) => position,
+            (None, 0) => {
+                if !(self.has_id)(index) || self.find_renamed(entry, diff) || said.len() < 2 {
+                    return Ok(());
+                }
+                self.find_answer(session)?
+            }
+            _ => position + 1,
         };
         let left = (self.line.count_messages() + 1).saturating_sub(first);
-        let is_answer = self.entries.get(index).is_some_and(|it| it.role == Role::Assistant);
-        if count == 0 || !is_answer || !(1..=int::to_u64(PAGE_MESSAGES)).contains(&left) {
+        if !(1..=int::to_u64(PAGE_MESSAGES)).contains(&left) {
             return Ok(());
         }
         let page = self.line.read_page(session, first)?;
-        let is_step =
-            |message: &ComparedMessage| matches!(message.role, Role::Assistant | Role::Tool);
+        let is_whole = int::to_u64(page.len()) == left;
         let parts: Vec<SaidPart> = page.iter().flat_map(|it| it.parts.iter().copied()).collect();
-        let said = (self.parts_of)(index);
-        if int::to_u64(page.len()) == left
-            && page.iter().all(is_step)
-            && parts.iter().any(|part| part.call != [0; 4])
-            && parts.len() < said.len() + usize::from(grown.is_some())
-            && message_form::holds_parts(said, &parts)
-        {
+        let holds_steps =
+            parts.iter().any(|part| part.call != [0; 4]) && message_form::holds_parts(said, &parts);
+        if is_whole && page.iter().all(is_step) && (holds_steps || self.joins_texts(index, &page)) {
             (diff.grown, diff.replaced) = (Some(index), left);
             diff.positions.get_mut(index).into_iter().for_each(|it| *it = None);
         }
         Ok(())
     }
+
+    /// Marks an answer with an id as stored that says the same as the newest message, which has no
+    /// id. Returns whether it does.
+    fn find_renamed(&self, entry: &AlignableEntry, diff: &mut LineDiff) -> bool {
+        let newest = self.line.count_messages();
+        let is_same = |mark: &&MessageMark| mark.id == [0; 4] && entry.mark.is_same_message(mark);
+        let is_stored =
+            self.entries.len() == 1 && self.line.mark_at(newest).filter(is_same).is_some();
+        if is_stored {
+            diff.positions.fill(Some(newest));
+        }
+        is_stored
+    }
+
+    /// Returns the position at which the newest answer begins: the first message behind those of
+    /// users; 0: it has more messages than a page.
+    fn find_answer(&self, session: &mut StoreSession<'_>) -> Result<u64> {
+        let newest = self.line.count_messages();
+        let first = newest.saturating_sub(int::to_u64(PAGE_MESSAGES)) + 1;
+        let page = self.line.read_page(session, first)?;
+        let last_other = page.iter().rposition(|message| !is_step(message));
+        Ok(last_other.map_or(0, |place| first + int::to_u64(place) + 1))
+    }
+
+    /// Returns whether an entry is one text, which begins with the texts of several messages.
+    fn joins_texts(&self, index: usize, page: &[ComparedMessage]) -> bool {
+        let Some(text) = (self.text_of)(index).filter(|_| page.len() > 1) else { return false };
+        let mut rest = text.chars().filter(|c| !c.is_whitespace());
+        page.iter().all(|message| {
+            let said = message.said.as_deref().filter(|_| message.role == Role::Assistant);
+            said.is_some_and(|said| {
+                let mut stored = said.chars().filter(|c| !c.is_whitespace());
+                stored.all(|c| rest.next() == Some(c))
+            })
+        })
+    }
+}
+
+/// Returns whether a message is a step of an answer.
+fn is_step(message: &ComparedMessage) -> bool {
+    matches!(message.role, Role::Assistant | Role::Tool)
 }

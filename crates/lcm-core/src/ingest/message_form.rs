@@ -132,15 +132,15 @@ pub(super) fn is_text(entry: &AlignableEntry) -> bool {
     matches!(entry.role, Role::User | Role::Assistant)
 }
 
-/// Returns whether a message has every part of another, in order: a part that says the same, or one
-/// of the same call whose id looks globally unique.
+/// Returns whether a message has every part of another. Calls and results are found by their ids,
+/// wherever they stand, because clients put a result behind its call; other parts must be in order.
 pub(super) fn holds_parts(message: &[SaidPart], other: &[SaidPart]) -> bool {
     let mut rest = message.iter();
-    other.iter().all(|part| {
-        rest.any(|found| match part.has_unique_call() && found.has_unique_call() {
-            true => found.call == part.call,
-            false => found.said == part.said,
-        })
+    other.iter().all(|part| match part.call == [0; 4] {
+        true => rest.any(|found| found.said == part.said),
+        false => message.iter().any(|found| {
+            found.call == part.call && (part.has_unique_call() || found.said == part.said)
+        }),
     })
 }
 

@@ -80,7 +80,8 @@ fn anthropic_rules() {
         out + "]"
     };
     refuses(&turns(&[TEXT, served, TEXT, answer, TEXT]), "without its result");
-    let called = CALL.replace("{}", r#"{},"caller":{"type":"code_execution","tool_id":"s"}"#);
+    let called =
+        CALL.replace("{}", r#"{},"caller":{"type":"code_execution","tool_id":"srvtoolu_1"}"#);
     let waits = format!("{served},{called}");
     assert_eq!(findings(Dialect::Anthropic, &turns(&[TEXT, &waits, RESULT])), "[]");
     assert_eq!(findings(Dialect::Anthropic, &turns(&[TEXT, &waits, RESULT, answer, TEXT])), "[]");
