@@ -43,7 +43,7 @@ pub(super) struct Excerpt<'a> {
     /// Length in quarter tokens, of the mark too.
     pub(super) quarter_tokens: u32,
     /// Cues of its words.
-    pub(super) cues: u16,
+    pub(super) cues: u32,
     /// For an excerpt with the cue of an error: [`hash_digit_shape`] of its text; else 0.
     pub(super) digit_shape: u64,
     /// Whether it has an identifier, a number or a name.

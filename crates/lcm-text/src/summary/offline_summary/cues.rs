@@ -3,25 +3,25 @@
 //! Input: the words and the punctuation of an excerpt. Output: the flags of this module, *cues*.
 
 /// Something failed.
-pub(crate) const ERROR: u16 = 1;
+pub(crate) const ERROR: u32 = 1;
 /// Something was done or produced.
-pub(super) const OUTCOME: u16 = 1 << 1;
+pub(super) const OUTCOME: u32 = 1 << 1;
 /// Something was decided, or is a rule.
-pub(super) const DECISION: u16 = 1 << 2;
+pub(super) const DECISION: u32 = 1 << 2;
 /// A speaker wants something.
-pub(super) const REQUEST: u16 = 1 << 3;
+pub(super) const REQUEST: u32 = 1 << 3;
 /// A courtesy, such as thanks.
-pub(super) const COURTESY: u16 = 1 << 4;
+pub(super) const COURTESY: u32 = 1 << 4;
 /// An error in the form in which programs report errors.
-pub(super) const REPORT: u16 = 1 << 7;
+pub(super) const REPORT: u32 = 1 << 7;
 /// A negation, which makes a word of [`ERROR_IF_NEGATED`] an error.
-const NEGATION: u16 = 1 << 5;
+const NEGATION: u32 = 1 << 5;
 /// A word that means an error when negated, such as `found`.
-const ERROR_IF_NEGATED: u16 = 1 << 6;
+const ERROR_IF_NEGATED: u32 = 1 << 6;
 
 // Lower case. Chinese words have two ideographs, because terms are pairs of ideographs.
 #[rustfmt::skip]
-const CUE_WORDS: [(u16, &str); 8] = [
+const CUE_WORDS: [(u32, &str); 8] = [
     (ERROR, "error errors exception exceptions failed failure failures fails fatal panic \
         panicked traceback denied refused timeout aborted crash crashed segfault undefined \
         invalid cannot unable unexpected rejected forbidden unauthorized conflict missing \
@@ -68,12 +68,12 @@ const REPORT_MARKERS: [&str; 14] = [
 ];
 
 /// Returns every cue word with its cues. Each word is in one list only.
-pub(crate) fn iter_cue_words() -> impl Iterator<Item = (&'static str, u16)> {
+pub(crate) fn iter_cue_words() -> impl Iterator<Item = (&'static str, u32)> {
     CUE_WORDS.iter().flat_map(|(cues, words)| words.split(' ').map(|word| (word, *cues)))
 }
 
 /// Returns the cues of an excerpt: from `words`, the cues of all its words, and from its text.
-pub(super) fn classify_cues(words: u16, text: &str) -> u16 {
+pub(super) fn classify_cues(words: u32, text: &str) -> u32 {
     let mut cues = words & (ERROR | OUTCOME | DECISION | REQUEST | COURTESY);
     if words & NEGATION != 0 && words & ERROR_IF_NEGATED != 0 {
         cues |= ERROR;

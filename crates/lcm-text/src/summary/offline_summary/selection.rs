@@ -209,7 +209,7 @@ impl<'m, 'a> Selection<'m, 'a> {
             Speaker::Tool | Speaker::Other => 4,
         };
         sum = sum.saturating_mul(voice) / 4;
-        let is = |cue: u16| piece.cues & cue != 0;
+        let is = |cue: u32| piece.cues & cue != 0;
         if is(cues::ERROR) && self.chosen_error_shapes.binary_search(&piece.digit_shape).is_err() {
             // The first error report of a digit shape has a gain even without a new term.
             let (report, word) = (REPORT_GAIN, if sum > 0 { ERROR_GAIN } else { 0 });

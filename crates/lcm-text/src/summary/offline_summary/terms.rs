@@ -21,7 +21,7 @@ pub(super) struct SourceTerm<'a> {
     /// Class of the occurrence with the greatest weight.
     pub(super) class: TermClass,
     /// Cues of the term.
-    pub(super) cues: u16,
+    pub(super) cues: u32,
     /// Number of excerpts with the term.
     pub(super) count: u32,
     /// Number of messages with the term, or of excerpts in a source of few messages.
@@ -57,7 +57,7 @@ pub(super) struct TermTable<'a> {
     list: Vec<SourceTerm<'a>>,
     // Only looked up, never iterated, so the order of the map has no effect.
     ids: HashMap<u64, u32, BuildHasherDefault<TermHasher>>,
-    cues: HashMap<u64, u16, BuildHasherDefault<TermHasher>>,
+    cues: HashMap<u64, u32, BuildHasherDefault<TermHasher>>,
 }
 
 /// One term of one excerpt.
@@ -117,7 +117,7 @@ impl<'a> TermTable<'a> {
         text: &'a str,
         position: ExcerptPosition,
         uses: &mut Vec<TermUse>,
-    ) -> u16 {
+    ) -> u32 {
         let mut cues = 0;
         scan_terms(text, &mut |word| cues |= self.intern_term(word, position, uses));
         cues
@@ -129,7 +129,7 @@ impl<'a> TermTable<'a> {
         word: TermOccurrence<'a>,
         position: ExcerptPosition,
         uses: &mut Vec<TermUse>,
-    ) -> u16 {
+    ) -> u32 {
         let TermOccurrence { text, key, class, is_lowercase } = word;
         let fresh = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
         let id = *self.ids.entry(key).or_insert(fresh);
