@@ -59,8 +59,8 @@ pub fn is_valid_call_id(dialect: Dialect, id: &str) -> bool {
 }
 
 /// Returns whether the Responses API accepts the id of an item of type `kind`. Ids of messages,
-/// function calls, searches and reasoning have fixed prefixes: "Invalid 'input[371].id'. Expected an ID that
-/// begins with 'msg'" (openai/codex 33176).
+/// function calls, searches and reasoning have fixed prefixes: "Invalid 'input[371].id'. Expected
+/// an ID that begins with 'msg'" (openai/codex 33176).
 pub fn is_valid_item_id(kind: &str, id: &str) -> bool {
     match kind {
         "message" => id.starts_with("msg"),

@@ -12,6 +12,8 @@ use lcm_text::{
     types::api::Dialect,
 };
 
+/// Media types of recordings that Chat Completions accepts, as WAV or MP3.
+const RECORDING_TYPES: [&str; 4] = ["audio/wav", "audio/x-wav", "audio/mp3", "audio/mpeg"];
 /// Media type of a PDF.
 const PDF: &str = "application/pdf";
 
@@ -191,13 +193,6 @@ impl<'a> FileContent<'a> {
         self.data.as_deref().filter(|_| types.contains(&&*self.mime))
     }
 
-    /// Returns the bytes and the format of a recording that Chat Completions accepts.
-    fn recording(&self) -> Option<(&str, &'static str)> {
-        let is_wav = ["audio/wav", "audio/x-wav"].contains(&&*self.mime);
-        let data = self.data_of_types(&["audio/wav", "audio/x-wav", "audio/mp3", "audio/mpeg"])?;
-        Some((data, if is_wav { "wav" } else { "mp3" }))
-    }
-
     /// Returns the link, if a provider fetches it.
     fn web_url(&self) -> Option<&(Cow<'a, str>, bool)> {
         self.url.as_ref().filter(|(url, _)| provider_limits::is_web_address(url))
@@ -267,10 +262,11 @@ impl<'a> FileContent<'a> {
             json::write_string(&mut out, name);
             push_field(&mut out, "file_data", &url(PDF, data));
             out.push('}');
-        } else if let Some((data, format)) = self.recording() {
+        } else if let Some(data) = self.data_of_types(&RECORDING_TYPES) {
             out.push_str("{\"type\":\"input_audio\",\"input_audio\":{\"data\":");
             json::write_string(&mut out, data);
-            push_field(&mut out, "format", format);
+            // `audio/mpeg` is the registered type of MP3.
+            push_field(&mut out, "format", if self.mime.ends_with("wav") { "wav" } else { "mp3" });
             out.push('}');
         } else {
             out.push_str("{\"type\":\"text\"");
