@@ -99,13 +99,13 @@ impl LineComparison<'_, '_> {
     fn joins_texts(&self, index: usize, page: &[ComparedMessage]) -> bool {
         let Some(text) = (self.text_of)(index).filter(|_| page.len() > 1) else { return false };
         // White space at the ends of the stored texts is not known.
-        let text = text.replace(char::is_whitespace, "");
-        let mut rest = &*text;
+        let mut rest = text.chars().filter(|c| !c.is_whitespace());
         page.iter().all(|message| {
-            let said = message.said.as_deref().unwrap_or_default().replace(char::is_whitespace, "");
-            let behind = rest.strip_prefix(&said).filter(|_| !said.is_empty());
-            rest = behind.unwrap_or_default();
-            behind.is_some() && message.role == Role::Assistant
+            let said = message.said.as_deref().filter(|_| message.role == Role::Assistant);
+            said.is_some_and(|said| {
+                let mut stored = said.chars().filter(|c| !c.is_whitespace());
+                stored.all(|c| rest.next() == Some(c))
+            })
         })
     }
 }

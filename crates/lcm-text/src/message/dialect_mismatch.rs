@@ -214,6 +214,8 @@ impl DialectReading<'_> {
     /// is understood, or is no call or result of another dialect.
     fn find_lost_tool(&self, part: &Part) -> Option<Dialect> {
         match *part {
+            // LangChain keeps blocks of every provider in its content.
+            Part::Other { .. } if self.dialect == Dialect::Langchain => None,
             Part::Other { value } => PartShape::from_span(self.raw, value).lost_from(self.dialect),
             // `tool_result` is a type of two dialects. This part has no field of the declared
             // dialect.

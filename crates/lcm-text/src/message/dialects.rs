@@ -64,7 +64,7 @@ fn propose_dialect(declared: Dialect, raw: &str, error: Error) -> Error {
 /// Parses a message by the reader that understands most of the message; of equal ones by the first
 /// of [`Dialect::ALL`]. A message of text alone means the same in several dialects.
 fn parse_best(raw: &str) -> Result<ParsedMessage> {
-    let mut best: Option<((u8, usize, bool), ParsedMessage)> = None;
+    let mut best: Option<((u8, bool, usize, bool), ParsedMessage)> = None;
     let mut refused = None;
     for dialect in Dialect::ALL {
         let message = match parse(dialect, raw) {
@@ -76,6 +76,7 @@ fn parse_best(raw: &str) -> Result<ParsedMessage> {
         };
         let doubt = message.dialect_mismatch.map_or(0, |one| 1 + u8::from(one.loses_tools));
         let shares_files = frameworks::shares_files(&message, raw);
+        let is_unknown = message.parts.iter().all(|part| matches!(part, Part::Other { .. }));
         let unknown = message.parts.iter().filter(|part| match part {
             Part::Other { .. } => true,
             Part::File { .. } => shares_files,
@@ -83,8 +84,9 @@ fn parse_best(raw: &str) -> Result<ParsedMessage> {
         });
         // A message that means the same in a provider's dialect is in that dialect.
         let is_plain = dialect.is_framework() && !frameworks::is_marked(&message, raw);
-        let score = (doubt, unknown.count(), message.has_unread_content || is_plain);
-        if score == (0, 0, false) {
+        let is_last = message.has_unread_content || is_plain;
+        let score = (doubt, is_unknown, unknown.count(), is_last);
+        if score == (0, false, 0, false) {
             return Ok(message);
         }
         if best.as_ref().is_none_or(|(least, _)| score < *least) {

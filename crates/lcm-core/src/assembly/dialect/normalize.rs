@@ -351,6 +351,10 @@ impl<'a> MessageScope<'a> {
                 let snake = if is_result { "function_response" } else { "function_call" };
                 (message::get_object_either(&block, camel, snake).is_none(), "id")
             }
+            Dialect::Langchain => (
+                block.get_text("type").starts_with("server_tool_"),
+                if is_result { "tool_call_id" } else { "id" },
+            ),
             // An assistant's result in a message for a model is of a tool that the provider runs.
             Dialect::AiSdk if is_result => {
                 (self.role == Role::Assistant && !self.is_ui_message, "toolCallId")
