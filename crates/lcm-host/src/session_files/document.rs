@@ -28,6 +28,8 @@ const SYSTEM: [&str; 5] =
 /// Members that can hold the id of a conversation.
 const IDS: [&str; 6] =
     ["session_id", "sessionId", "conversation_id", "conversationId", "uuid", "id"];
+/// Most lists of `conversations` inside each other that are read.
+const DEPTH_MAX: usize = 4;
 
 /// Reads the conversations of a document; `None`: the file has records in lines.
 ///
@@ -90,7 +92,7 @@ fn read_document_lines(
     for (index, line) in lines {
         let Ok(object) = Object::read(line) else { continue };
         let named = |error: LineError| LineError { line: Some(*index), ..error };
-        for file in read_object(&object, growth).map_err(named)? {
+        for file in read_object(&object, growth, DEPTH_MAX).map_err(named)? {
             add_or_replace(&mut files, file);
         }
     }
@@ -117,16 +119,16 @@ fn is_document(object: &Object<'_>) -> bool {
         list.first().is_some_and(|first| line::is_object(first))
     };
     let is_record = object.any("role").is_some() || object.any("message").is_some();
-    let is_list = ["messages", "contents", "chat_messages", "conversations", "history"]
-        .into_iter()
-        .any(has_objects);
+    let is_list = ["messages", "contents", "conversations", "history"].into_iter().any(has_objects);
+    // An export has chats without a message, too.
+    let is_list = is_list || object.list("chat_messages").is_some();
     let is_request = object.has("input") && object.has("model") && !object.has("type");
     !is_record && (is_list || is_request || object.object("mapping").is_some())
 }
 
 fn read_value(value: &RawValue, growth: Growth) -> Result<Vec<SessionFile>, LineError> {
     if let Some(object) = Object::from_value(value) {
-        return read_object(&object, growth);
+        return read_object(&object, growth, DEPTH_MAX);
     }
     let elements: Vec<&RawValue> = serde_json::from_str(value.get()).unwrap_or_default();
     let objects: Vec<Object<'_>> =
@@ -137,7 +139,7 @@ fn read_value(value: &RawValue, growth: Growth) -> Result<Vec<SessionFile>, Line
     if !objects.is_empty() && objects.iter().all(is_document) {
         let mut files = Vec::new();
         for object in &objects {
-            files.extend(read_object(object, growth)?);
+            files.extend(read_object(object, growth, DEPTH_MAX)?);
         }
         return Ok(files);
     }
@@ -153,7 +155,13 @@ fn add_time(object: &Object<'_>, raw: &RawValue) -> String {
     }
 }
 
-fn read_object(object: &Object<'_>, growth: Growth) -> Result<Vec<SessionFile>, LineError> {
+/// Reads the conversations of a document. `depth`: lists of `conversations` that may still be
+/// inside each other.
+fn read_object(
+    object: &Object<'_>,
+    growth: Growth,
+    depth: usize,
+) -> Result<Vec<SessionFile>, LineError> {
     let one = |format, found| Ok(Vec::from([SessionFile::new(format, found)]));
     if let Some(found) = exports::read_chat_gpt(object) {
         return one(Format::ChatGpt, found);
@@ -165,7 +173,13 @@ fn read_object(object: &Object<'_>, growth: Growth) -> Result<Vec<SessionFile>, 
         let objects: Vec<Object<'_>> =
             list.iter().filter_map(|it| Object::from_value(it)).collect();
         if !objects.is_empty() && objects.iter().all(is_document) {
-            let files = objects.iter().map(|object| read_object(object, growth));
+            let Some(depth) = depth.checked_sub(1) else {
+                let reason = format!(
+                    "must have at most {DEPTH_MAX} lists of `conversations` inside each other"
+                );
+                return Err(LineError::for_file(reason));
+            };
+            let files = objects.iter().map(|object| read_object(object, growth, depth));
             return files.collect::<Result<Vec<_>, _>>().map(|files| files.concat());
         }
         if objects.iter().all(|message| !message.has("from")) {

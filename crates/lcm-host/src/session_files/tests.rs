@@ -386,6 +386,29 @@ fn a_line_that_is_no_object_is_named() {
 }
 
 #[test]
+fn lists_of_conversations_are_read_to_a_depth() {
+    let nest = |depth: usize, inside: &str| {
+        let begin = "{\"conversations\":[".repeat(depth);
+        format!("{begin}{inside}{}", "]}".repeat(depth))
+    };
+    let chat = r#"{"messages":[{"role":"user","content":"a"}]}"#;
+    let read = |text: String| read_bytes(text.as_bytes(), Growth::Ended);
+    let files = read(nest(4, chat)).unwrap();
+    assert_eq!(files[0].messages.len(), 1);
+    for depth in [5, 20_000] {
+        for text in [nest(depth, chat), format!("[{}]", nest(depth, chat))] {
+            let error = read(text).unwrap_err();
+            assert!(error.reason.contains("at most 4 lists of `conversations`"), "{error}");
+        }
+    }
+    // Without an end, or without a message inside.
+    for text in ["{\"conversations\":[".repeat(20_000), nest(20_000, "")] {
+        assert!(read(text.clone()).is_err());
+        let _ = read_bytes(text.as_bytes(), Growth::Growing);
+    }
+}
+
+#[test]
 fn damaged_files_are_read_or_refused_in_one_line() {
     let user = |text: &str| json!({"role": "user", "content": text});
     let files: [Vec<Value>; 4] = [
