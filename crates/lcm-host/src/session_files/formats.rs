@@ -10,9 +10,23 @@ use super::{
 };
 use crate::bindings::types::Dialect;
 
-/// The format of a file.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Format {
+/// Defines the formats with the list of those that one program or library has.
+macro_rules! define_formats {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// The format of a file.
+        #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+        pub enum Format {
+            $($(#[$doc])* $name,)*
+            /// One message per line, of this dialect; `auto`: of several dialects.
+            Messages(Dialect),
+        }
+
+        /// All formats but lists of messages.
+        const PROGRAM_FORMATS: &[Format] = &[$(Format::$name,)*];
+    };
+}
+
+define_formats! {
     /// A session of Claude Code, or its output in the format `stream-json`.
     ClaudeCode,
     /// A rollout of the Codex CLI.
@@ -41,9 +55,21 @@ pub enum Format {
     Aider,
     /// A text of a person or program, one message for each paragraph.
     Notes,
-    /// One message per line, of this dialect; `auto`: of several dialects.
-    Messages(Dialect),
 }
+
+/// All dialects. A test compares their number with the interface.
+const DIALECTS: [Dialect; 10] = [
+    Dialect::Lcm,
+    Dialect::Anthropic,
+    Dialect::OpenaiChat,
+    Dialect::OpenaiResponses,
+    Dialect::Gemini,
+    Dialect::AiSdk,
+    Dialect::Openclaw,
+    Dialect::Langchain,
+    Dialect::OpenaiAgents,
+    Dialect::Auto,
+];
 
 /// A format with records that no other format has.
 struct RecordFormat {
@@ -89,28 +115,10 @@ const fn framework_row(dialect: Dialect, compare: fn(&Object<'_>) -> Fit) -> Rec
     RecordFormat { format: Format::Messages(dialect), compare }
 }
 
-/// Names of all formats for an error.
-const NAMES: [&str; 19] = [
-    "Claude Code",
-    "Codex",
-    "`codex exec --json`",
-    "OpenClaw",
-    "Pi",
-    "Droid",
-    "Gemini CLI",
-    "Copilot CLI",
-    "opencode",
-    "Antigravity",
-    "Kimi",
-    "Hermes",
-    "LangChain",
-    "AI SDK",
-    "OpenAI Agents",
-    "ShareGPT",
-    "ChatGPT",
-    "Claude.ai",
-    "aider",
-];
+/// Lists all formats.
+pub(super) fn list_formats() -> impl Iterator<Item = Format> {
+    PROGRAM_FORMATS.iter().copied().chain(DIALECTS.map(Format::Messages))
+}
 
 /// Returns the format that all records fit and of which one is typical; `None`: no such format.
 pub(super) fn detect_format(objects: &[Object<'_>]) -> Option<Format> {
@@ -141,7 +149,15 @@ pub(super) fn read(
         Format::CopilotCli => copilot::read(lines, objects),
         Format::OpenCode => open_code::read(lines, objects),
         Format::Antigravity => antigravity::read(lines, objects),
-        _ => agent_chat::read(lines, objects),
+        Format::AgentChat => agent_chat::read(lines, objects),
+        Format::ShareGpt
+        | Format::ChatGpt
+        | Format::ClaudeAi
+        | Format::Aider
+        | Format::Notes
+        | Format::Messages(_) => {
+            return Err(LineError::for_file(format!("must be lines, got {}", format.name())));
+        }
     };
     Ok(Vec::from([content]))
 }
@@ -150,7 +166,7 @@ pub(super) fn read(
 pub(super) fn list_names() -> String {
     format!(
         "{}, messages of a provider, or a document with `messages`, `input` or `contents`",
-        NAMES.join(", ")
+        list_formats().flat_map(Format::programs).copied().collect::<Vec<_>>().join(", ")
     )
 }
 
@@ -194,7 +210,50 @@ impl Format {
             Self::ClaudeCode => Dialect::Anthropic,
             Self::AgentChat => Dialect::OpenaiChat,
             Self::OpenClaw => Dialect::Openclaw,
-            _ => Dialect::Lcm,
+            Self::Codex
+            | Self::CodexExec
+            | Self::GeminiCli
+            | Self::CopilotCli
+            | Self::OpenCode
+            | Self::Antigravity
+            | Self::ShareGpt
+            | Self::ChatGpt
+            | Self::ClaudeAi
+            | Self::Aider
+            | Self::Notes => Dialect::Lcm,
+        }
+    }
+
+    /// Returns the programs and libraries that have the format, for an error; empty: the format is
+    /// that of a provider, or of a text that the caller names.
+    pub(super) const fn programs(self) -> &'static [&'static str] {
+        match self {
+            Self::ClaudeCode => &["Claude Code"],
+            Self::Codex => &["Codex"],
+            Self::CodexExec => &["`codex exec --json`"],
+            Self::OpenClaw => &["OpenClaw", "Pi", "Droid"],
+            Self::GeminiCli => &["Gemini CLI"],
+            Self::CopilotCli => &["Copilot CLI"],
+            Self::OpenCode => &["opencode"],
+            Self::Antigravity => &["Antigravity"],
+            Self::AgentChat => &["Kimi", "Hermes"],
+            Self::ShareGpt => &["ShareGPT"],
+            Self::ChatGpt => &["ChatGPT"],
+            Self::ClaudeAi => &["Claude.ai"],
+            Self::Aider => &["aider"],
+            Self::Messages(Dialect::Langchain) => &["LangChain"],
+            Self::Messages(Dialect::AiSdk) => &["AI SDK"],
+            Self::Messages(Dialect::OpenaiAgents) => &["OpenAI Agents"],
+            Self::Notes
+            | Self::Messages(
+                Dialect::Lcm
+                | Dialect::Anthropic
+                | Dialect::OpenaiChat
+                | Dialect::OpenaiResponses
+                | Dialect::Gemini
+                | Dialect::Openclaw
+                | Dialect::Auto,
+            ) => &[],
         }
     }
 }
