@@ -1,12 +1,12 @@
-//! Reads sessions of the Codex CLI (rollouts).
+//! Reads sessions of the Codex CLI (rollouts). Read from files of the Codex CLI, 2026-11-28.
 //!
 //! In: lines with `timestamp`, `type` and `payload`. The payload of a `response_item` is an item of
 //! the `OpenAI` Responses API. Lines of early files are a header and items without an envelope.
 //! Out: one message of `lcm` for each item, in the order of the file.
 //!
-//! Other lines are records of the program: `event_msg` repeats messages for a screen,
-//! `turn_context` and `session_meta` are settings, `compacted` is a summary of earlier items. Such
-//! a summary becomes a message only before all other messages. A rollback of `num_turns` turns
+//! Other lines are records of the program: `event_msg` repeats messages for a screen, and becomes a
+//! message only if no item has it (`codex_events`). `turn_context` and `session_meta` are settings,
+//! `compacted` is a summary of earlier items. Such a summary becomes a message only before all other messages. A rollback of `num_turns` turns
 //! makes a branch of the items from the message on with which the first of these turns begins: a
 //! user message that is no context of the program.
 //!
@@ -16,7 +16,8 @@
 use serde_json::value::RawValue;
 
 use super::{
-    FileMessage, LineError, SessionContent,
+    FileMessage, Growth, LineError, SessionContent,
+    codex_events::{self, EventMessage},
     entries::{Ids, SkippedCounts},
     line::{self, Object, Text},
     records,
@@ -25,6 +26,37 @@ use super::{
 const SNAPSHOT: &str = "snapshots of the program";
 const SUMMARY: &str = "summaries of the program, whose items are in the file";
 const ROLE: &str = "items of another role than system, developer, user and assistant";
+/// Events that repeat items, or that say only what the program did. What else a prompt or an answer
+/// has is a message ([`codex_events`]).
+const EVENTS: [&str; 27] = [
+    "agent_message",
+    "agent_reasoning",
+    "agent_reasoning_raw_content",
+    "agent_reasoning_section_break",
+    "background_event",
+    "context_compacted",
+    "exec_command_begin",
+    "exec_command_end",
+    "item_completed",
+    "item_started",
+    "mcp_tool_call_begin",
+    "mcp_tool_call_end",
+    "patch_apply_begin",
+    "patch_apply_end",
+    "plan_update",
+    "task_complete",
+    "task_started",
+    "thread_rolled_back",
+    "token_count",
+    "turn_aborted",
+    "turn_complete",
+    "turn_diff",
+    "turn_started",
+    "user_message",
+    "view_image_tool_call",
+    "web_search_begin",
+    "web_search_end",
+];
 /// Elements in which the program hands over context. A person may write any other element.
 const CONTEXT: [&str; 8] = [
     "collaboration_mode",
@@ -37,7 +69,12 @@ const CONTEXT: [&str; 8] = [
     "user_shell_command",
 ];
 
-pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<SessionContent, LineError> {
+pub(super) fn read(
+    lines: &[String],
+    objects: &[Object<'_>],
+    growth: Growth,
+) -> Result<SessionContent, LineError> {
+    let of_events = codex_events::find_messages(objects, growth);
     let mut ids = Ids::default();
     let mut left = SkippedCounts::default();
     let mut found = SessionContent::default();
@@ -52,16 +89,19 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<SessionCo
         let payload = object.object("payload");
         if let Some(payload) = &payload {
             found.project = found.project.or_else(|| payload.text("cwd"));
-            if let Some(count) = rolled_back_turns(payload) {
-                let first = turns.len().saturating_sub(count);
-                let from = turns.get(first).copied();
-                turns.truncate(first);
-                from.into_iter().for_each(|from| records::set_aside_from(&mut found, from));
-            }
+            roll_back(&mut found, &mut turns, payload);
         }
-        let item = match (kind.as_str(), payload) {
-            ("response_item", Some(item)) => Some(item),
-            ("compacted", Some(payload)) if found.messages.is_empty() => read_summary(&payload),
+        if let Some(message) = of_events.get(&index) {
+            if message.role == "user" {
+                turns.push(found.messages.len());
+            }
+            let text = write_event(message, &ids.name_line(line), object);
+            found.messages.push(FileMessage { text, line: index });
+            continue;
+        }
+        let item = match (kind.as_str(), &payload) {
+            ("response_item", Some(item)) => Some(item.clone()),
+            ("compacted", Some(payload)) if found.messages.is_empty() => read_summary(payload),
             ("compacted", _) => {
                 left.count_message(SUMMARY);
                 continue;
@@ -70,7 +110,8 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<SessionCo
         };
         let bare = !object.has("payload") && object.has("type");
         let Some(item) = item.as_ref().or_else(|| bare.then_some(object)) else {
-            left.count_line(&kind);
+            let unknown = name_unknown(&kind, payload.as_ref());
+            unknown.into_iter().for_each(|kind| left.count_line(&kind));
             continue;
         };
         let id = match item.text("id") {
@@ -94,6 +135,39 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<SessionCo
     found.warnings = left.warnings();
     found.warnings.extend(ids.warning());
     Ok(found)
+}
+
+/// Sets the turns that an event rolls back aside. `turns`: indexes of the messages with which the
+/// live turns begin.
+fn roll_back(found: &mut SessionContent, turns: &mut Vec<usize>, payload: &Object<'_>) {
+    let Some(count) = rolled_back_turns(payload) else { return };
+    let first = turns.len().saturating_sub(count);
+    let from = turns.get(first).copied();
+    turns.truncate(first);
+    from.into_iter().for_each(|from| records::set_aside_from(found, from));
+}
+
+/// Returns the message of an event with this entry id.
+fn write_event(message: &EventMessage, id: &str, line: &Object<'_>) -> String {
+    let payload = line.object("payload").unwrap_or_default();
+    let source = Text::default().rest(&payload, &["message", "images"]).end();
+    let text = Text::default().string("id", id).kept("timestamp", line.any("timestamp"));
+    let text = text.string("role", message.role).raw("parts", &message.parts);
+    text.raw("source", &source).end()
+}
+
+/// Returns the type of a line without a message, for a warning; `None`: such lines never have one.
+fn name_unknown(kind: &str, payload: Option<&Object<'_>>) -> Option<String> {
+    match (kind, payload) {
+        ("header" | "state" | "session_meta" | "turn_context", _) => None,
+        ("event_msg", Some(event)) => {
+            let kind = event.text("type").unwrap_or_default();
+            let is_text = event.any("message").is_none_or(line::is_string);
+            let is_known = EVENTS.contains(&kind.as_str()) && is_text;
+            (!is_known).then(|| format!("event_msg {kind}"))
+        }
+        (kind, _) => Some(kind.to_owned()),
+    }
 }
 
 /// Returns the number of turns that an event rolls back; `None`: another event.

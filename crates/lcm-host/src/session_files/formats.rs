@@ -142,7 +142,7 @@ pub(super) fn read(
 ) -> Result<Vec<SessionContent>, LineError> {
     let content = match format {
         Format::ClaudeCode => claude_code::read(lines, objects, growth)?,
-        Format::Codex => codex::read(lines, objects)?,
+        Format::Codex => codex::read(lines, objects, growth)?,
         Format::OpenClaw => open_claw::read(lines, objects)?,
         Format::CodexExec => return Ok(codex_exec::read(lines, objects)),
         Format::GeminiCli => gemini_cli::read(lines, objects),

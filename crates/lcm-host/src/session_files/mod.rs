@@ -55,6 +55,7 @@ mod antigravity;
 mod attachments;
 mod claude_code;
 mod codex;
+mod codex_events;
 mod codex_exec;
 mod copilot;
 mod damage;
