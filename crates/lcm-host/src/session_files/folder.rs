@@ -15,7 +15,13 @@
 //!
 //! Every session is a conversation of its own. See `folder_names` for sessions with one id.
 //!
-//! The family is the folder in which the session worked; without it, the folder of the file.
+//! The family is the project in which the session worked. Without it, the family is the path of the
+//! next folder above the file whose name names a project: `chats` and `storage` have the files of
+//! one or of all projects. So unrelated sessions have no family in common, and `grep` of one never
+//! returns words of the other.
+//!
+//! The storage of opencode was read from files of opencode 1.1, 2026-11-28. The folder of its
+//! sessions is in files below `session`.
 
 use std::{
     collections::HashSet,
@@ -25,7 +31,7 @@ use std::{
 };
 
 use super::{
-    Growth, SessionFile,
+    Format, Growth, SessionFile,
     folder_names::{FilePlace, FolderNames},
     line::{self, Object, Text},
     read_bytes, read_records,
@@ -35,6 +41,24 @@ use super::{
 const AIDER: &str = ".aider.chat.history.md";
 /// Folders whose files are no sessions.
 const IGNORED: [&str; 3] = ["node_modules", ".git", "tool-results"];
+
+/// Names of folders that programs have in every project, or for all projects together.
+const GENERIC: [&str; 14] = [
+    "archived_sessions",
+    "chats",
+    "checkpoints",
+    "conversations",
+    "history",
+    "info",
+    "logs",
+    "message",
+    "messages",
+    "session",
+    "session-state",
+    "sessions",
+    "storage",
+    "transcripts",
+];
 
 /// Milliseconds of a day.
 const DAY_MS: u64 = 86_400_000;
@@ -124,7 +148,7 @@ pub fn visit_folders<E: From<io::Error>>(
                 visit(FolderEntry::Refused { path, reason })?;
                 continue;
             }
-            let family = file.project.clone().unwrap_or_else(|| folder_name(&path));
+            let family = file.project.clone().unwrap_or_else(|| name_family(&path, file.format));
             let conversation = names.find_name(&claim);
             let session = FolderSession { path, conversation, family, file };
             visit(FolderEntry::Session(Box::new(session)))?;
@@ -208,9 +232,9 @@ fn read_path(path: &Path) -> Result<Vec<SessionFile>, String> {
 /// are in a folder with its id.
 fn read_open_code(folder: &Path) -> Result<Vec<SessionFile>, String> {
     let named = |error: io::Error| format!("cannot be read: {error}");
-    let parts = folder.parent().and_then(Path::parent).map(|root| root.join("part"));
-    let parts = parts.unwrap_or_default();
-    let mut records = Vec::new();
+    let root = folder.parent().and_then(Path::parent).unwrap_or(folder);
+    let parts = root.join("part");
+    let mut records: Vec<String> = find_open_code_session(root, folder).into_iter().collect();
     for path in list_json(folder).map_err(named)? {
         let info = fs::read_to_string(&path).map_err(named)?;
         let mut texts = Vec::new();
@@ -225,6 +249,19 @@ fn read_open_code(folder: &Path) -> Result<Vec<SessionFile>, String> {
     }
     let records = records.into_iter().enumerate().collect();
     read_records(records, Growth::Growing).map_err(|error| error.reason)
+}
+
+/// Returns the record of a session of opencode, which names its folder, from `session/PROJECT` of
+/// its storage `root`; `None`: it has none. `folder`: folder of its messages.
+fn find_open_code_session(root: &Path, folder: &Path) -> Option<String> {
+    let name = format!("{}.json", folder.file_name()?.to_string_lossy());
+    let projects = fs::read_dir(root.join("session")).ok()?;
+    let texts = projects.filter_map(|project| {
+        let session = fs::read_to_string(project.ok()?.path().join(&name)).ok()?;
+        let has_folder = Object::read(&session).ok()?.text("directory").is_some();
+        has_folder.then(|| Text::default().raw("info", &session).end())
+    });
+    texts.min()
 }
 
 /// Lists the JSON files of a folder by name.
@@ -244,9 +281,25 @@ pub(super) fn file_stem(path: &Path) -> String {
     path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-fn folder_name(path: &Path) -> String {
-    let name = path.parent().and_then(Path::file_name);
-    name.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+/// Returns the family of a file whose session names no project: a path.
+fn name_family(path: &Path, format: Option<Format>) -> String {
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let step_name = |folder: &Path| folder.file_name().map(|it| it.to_string_lossy().into_owned());
+    let is_generic = |folder: &&Path| {
+        step_name(folder).is_none_or(|name| GENERIC.contains(&name.to_lowercase().as_str()))
+    };
+    // Sessions of Codex are in folders of days, and those of opencode in one folder.
+    let is_shared = match format {
+        Some(Format::Codex | Format::CodexExec) => {
+            path.parent().and_then(step_name).is_some_and(|name| {
+                is_generic(&Path::new(&name)) || name.chars().all(|c| c.is_ascii_digit())
+            })
+        }
+        _ => path.is_dir(),
+    };
+    let folder = path.ancestors().skip(1).find(|folder| !is_generic(folder));
+    let family = folder.filter(|_| !is_shared).unwrap_or(&path);
+    family.to_string_lossy().into_owned()
 }
 
 /// Returns why a conversation is not stored: it has no messages. Warnings say what it has.
@@ -254,5 +307,121 @@ fn describe_empty(file: &SessionFile) -> String {
     match file.warnings.as_slice() {
         [] => "has no messages".to_owned(),
         warnings => format!("has no messages; {}", warnings.join("; ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder that is removed at the end of a test.
+    struct Place(PathBuf);
+
+    impl Place {
+        fn new(name: &str) -> Self {
+            let folder = std::env::temp_dir().join(format!("lcm-{name}-{}", std::process::id()));
+            let _ = fs::remove_dir_all(&folder);
+            fs::create_dir_all(&folder).unwrap();
+            Self(fs::canonicalize(folder).unwrap())
+        }
+
+        fn write(&self, path: &str, text: &str) {
+            let path = self.0.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, format!("{text}\n")).unwrap();
+        }
+
+        /// Families of all conversations, by the id of the conversation.
+        fn list_families(&self) -> Vec<(String, String)> {
+            let mut found = Vec::new();
+            let mut visit = |entry| {
+                let FolderEntry::Session(session) = entry else { panic!("{entry:?}") };
+                let base = format!("{}/", self.0.display());
+                found.push((session.conversation, session.family.replace(&base, "")));
+                io::Result::Ok(())
+            };
+            visit_folders(std::slice::from_ref(&self.0), None, &mut visit).unwrap();
+            found
+        }
+    }
+
+    impl Drop for Place {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn named(list: &[(&str, &str)]) -> Vec<(String, String)> {
+        list.iter().map(|(id, family)| ((*id).to_owned(), (*family).to_owned())).collect()
+    }
+
+    #[test]
+    fn projects_of_gemini_share_no_family() {
+        let place = Place::new("gemini-families");
+        let chat = |id: &str, hash: &str| {
+            format!(
+                r#"{{"sessionId":"{id}",{hash}"messages":[{{"id":"1","type":"user","content":"x"}}]}}"#
+            )
+        };
+        place.write("tmp/aa/chats/one.json", &chat("s1", r#""projectHash":"aa","#));
+        place.write("tmp/aa/chats/two.json", &chat("s2", r#""projectHash":"aa","#));
+        place.write("tmp/bb/chats/one.json", &chat("s3", r#""projectHash":"bb","#));
+        let line = r#"{"id":"1","type":"user","content":"x"}"#;
+        place.write("tmp/cc/chats/session-4.jsonl", line);
+        place.write("tmp/dd/chats/session-5.jsonl", line);
+        let families: Vec<String> =
+            place.list_families().into_iter().map(|(_, family)| family).collect();
+        assert_eq!(families, ["aa", "aa", "bb", "tmp/cc", "tmp/dd"]);
+    }
+
+    #[test]
+    fn projects_of_opencode_share_no_family() {
+        let place = Place::new("opencode-families");
+        for id in ["a1", "a2", "b1", "c1", "d1"] {
+            let info = format!(r#"{{"id":"m{id}","role":"user","sessionID":"ses_{id}"}}"#);
+            place.write(&format!("storage/message/ses_{id}/m{id}.json"), &info);
+            let part = format!(r#"{{"type":"text","text":"words of {id}"}}"#);
+            place.write(&format!("storage/part/m{id}/p.json"), &part);
+        }
+        for (id, folder) in [("a1", "/home/a"), ("a2", "/home/a"), ("b1", "/home/b")] {
+            let session = format!(r#"{{"id":"ses_{id}","projectID":"p","directory":"{folder}"}}"#);
+            place.write(&format!("storage/session/p{id}/ses_{id}.json"), &session);
+        }
+        place.write("storage/session/global/ses_c1.json", r#"{"id":"ses_c1"}"#);
+        let expected = named(&[
+            ("ses_a1", "/home/a"),
+            ("ses_a2", "/home/a"),
+            ("ses_b1", "/home/b"),
+            ("ses_c1", "storage/message/ses_c1"),
+            ("ses_d1", "storage/message/ses_d1"),
+        ]);
+        assert_eq!(place.list_families(), expected);
+    }
+
+    #[test]
+    fn files_without_a_project_share_the_family_of_their_folder_only() {
+        let place = Place::new("folder-families");
+        let chat = r#"{"messages":[{"role":"user","content":"x"}]}"#;
+        for path in ["a/work/chat.json", "b/work/chat.json", "b/work/logs/chat.json"] {
+            place.write(path, chat);
+        }
+        let rollout = |id: &str| {
+            format!(
+                r#"{{"timestamp":"t","type":"session_meta","payload":{{"id":"{id}"}}}}
+{{"timestamp":"t","type":"response_item","payload":{{"type":"message","role":"user","content":"x"}}}}"#
+            )
+        };
+        place.write("sessions/2026/01/02/one.jsonl", &rollout("s1"));
+        place.write("sessions/2026/01/02/two.jsonl", &rollout("s2"));
+        let families: Vec<String> =
+            place.list_families().into_iter().map(|(_, family)| family).collect();
+        let expected = [
+            "a/work",
+            "b/work",
+            "b/work",
+            "sessions/2026/01/02/one.jsonl",
+            "sessions/2026/01/02/two.jsonl",
+        ];
+        assert_eq!(families, expected);
     }
 }

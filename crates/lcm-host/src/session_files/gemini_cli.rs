@@ -69,7 +69,7 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> SessionContent {
             chat.add_message(Record { line: index, raw: line, object: object.clone() });
             continue;
         }
-        out.set_session(object.text("sessionId"), None);
+        out.set_session(object.text("sessionId"), object.text("projectHash"));
         out.left.count_line(if object.has("$set") { "$set" } else { "header" });
         let holder = object.object("$set").unwrap_or_else(|| object.clone());
         if let Some(list) = holder.list("messages") {

@@ -128,7 +128,8 @@ pub struct SessionFile {
     pub branches: Vec<Branch>,
     /// Id that the program gave the session; `None`: the file has none.
     pub session: Option<String>,
-    /// Folder in which the session worked; `None`: the file has none.
+    /// Folder in which the session worked, or the name that the program gave the folder's project;
+    /// `None`: the file has none.
     pub project: Option<String>,
     /// Warnings about skipped lines and renamed ids, one line each.
     pub warnings: Vec<String>,

@@ -37,7 +37,8 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> SessionContent {
             out.left.count_line("session");
             continue;
         };
-        out.set_session(info.text("sessionID"), None);
+        let folder = info.object("path").and_then(|path| path.text("cwd"));
+        out.set_session(info.text("sessionID"), folder);
         if reverted.is_some() && id == reverted {
             reverted_from = Some(out.messages().len());
         }
