@@ -5,7 +5,8 @@
 //! `$rewindTo` names the message from which on a person took the chat back, and `$set` changes
 //! members of the header. `messages` of a header or of `$set` is the whole list of messages from
 //! there on. Out: messages of `lcm`; a call and its result are members of one record, and become
-//! two messages. Messages that were taken back, or that a new list lacks, become branches.
+//! two messages. A call that the content repeats is one call. Messages that were taken back, or
+//! that a new list lacks, become branches.
 
 use std::collections::{HashMap, HashSet};
 
@@ -174,15 +175,17 @@ fn read_message(out: &mut Collector, record: &Record<'_>) -> Option<String> {
     if !thoughts.is_empty() {
         pieces.push(Piece::Part(records::reasoning_part(&thoughts.join("\n\n"))));
     }
-    pieces.extend(read_content(object));
     let calls = object.list("toolCalls").unwrap_or_default();
     let calls: Vec<Object<'_>> = calls.into_iter().filter_map(Object::from_value).collect();
+    let (content, inputs) = read_content(object, &calls);
+    pieces.extend(content);
     let call_id = |call: &Object<'_>, place: usize| {
         let message = id.as_deref().unwrap_or_default();
         call.text("id").unwrap_or_else(|| format!("{message} call {place}"))
     };
     for (place, call) in calls.iter().enumerate() {
-        let input = call.any("args").map_or("{}", RawValue::get);
+        let input = call.any("args").or_else(|| inputs.get(&place).copied());
+        let input = input.map_or("{}", RawValue::get);
         let name = call.text("name").unwrap_or_default();
         pieces.push(Piece::Part(records::call_part(&call_id(call, place), &name, input)));
     }
@@ -197,15 +200,55 @@ fn read_message(out: &mut Collector, record: &Record<'_>) -> Option<String> {
     out.push_pieces(record.line, record.raw, &draft, pieces)
 }
 
-/// Returns the pieces of a content: a string, one part of Gemini, or a list of them.
-fn read_content(object: &Object<'_>) -> Vec<Piece> {
-    let Some(content) = object.any("content") else { return Vec::new() };
+/// Returns the pieces of a content: a string, one part of Gemini, or a list of them. A call that is
+/// also in `calls` is none of the pieces; its arguments are returned by the index of the call there.
+fn read_content<'a>(
+    object: &Object<'a>,
+    calls: &[Object<'_>],
+) -> (Vec<Piece>, HashMap<usize, &'a RawValue>) {
+    let mut inputs = HashMap::new();
+    let Some(content) = object.any("content") else { return (Vec::new(), inputs) };
     if let Ok(text) = serde_json::from_str::<String>(content.get()) {
         let text = Some(text).filter(|text| !text.is_empty());
-        return text.map(|text| Piece::Part(records::text_part(&text))).into_iter().collect();
+        let pieces = text.map(|text| Piece::Part(records::text_part(&text)));
+        return (pieces.into_iter().collect(), inputs);
     }
     let list = object.list("content").unwrap_or_else(|| Vec::from([content]));
-    list.into_iter().map(convert_part).collect()
+    let mut known: HashSet<usize> = HashSet::new();
+    let mut pieces = Vec::new();
+    for value in list {
+        let call = Object::from_value(value).and_then(|part| part.object("functionCall"));
+        let place = call.as_ref().and_then(|call| find_call(call, calls, &known));
+        let (Some(call), Some(place)) = (call, place) else {
+            pieces.push(convert_part(value));
+            continue;
+        };
+        known.insert(place);
+        inputs.extend(call.any("args").map(|input| (place, input)));
+    }
+    (pieces, inputs)
+}
+
+/// Returns the index of the call that a part of a content repeats: one with its id, or one with its
+/// name and its arguments. A call without arguments has those of the part. `known`: indexes of
+/// calls that other parts repeat.
+fn find_call(part: &Object<'_>, calls: &[Object<'_>], known: &HashSet<usize>) -> Option<usize> {
+    let id = part.text("id");
+    let read = |value: &RawValue| serde_json::from_str::<serde_json::Value>(value.get()).ok();
+    let is_same_input = |call: &Object<'_>| match (call.any("args"), part.any("args")) {
+        (Some(one), Some(other)) => {
+            one.get() == other.get() || read(one).is_some_and(|one| Some(one) == read(other))
+        }
+        (Some(one), None) => one.get() == "{}",
+        (None, _) => true,
+    };
+    let has_id = |call: &Object<'_>| id.is_some() && call.text("id") == id;
+    let says_the_same = |call: &Object<'_>| {
+        call.text("name").is_some() && call.text("name") == part.text("name") && is_same_input(call)
+    };
+    let free = || calls.iter().enumerate().filter(|(index, _)| !known.contains(index));
+    let by_id = free().find(|(_, call)| has_id(call));
+    by_id.or_else(|| free().find(|(_, call)| says_the_same(call))).map(|(index, _)| index)
 }
 
 /// Converts a part of Gemini; an unknown part stays unchanged.
@@ -270,5 +313,49 @@ fn read_output(result: &RawValue) -> String {
             text.unwrap_or_else(|| line::array(&blocks))
         }
         _ => line::array(&blocks),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Parts of the messages that a record of the model becomes.
+    fn read_parts(content: &str, calls: &str) -> Vec<serde_json::Value> {
+        let line =
+            format!(r#"{{"id":"1","type":"gemini","content":{content},"toolCalls":{calls}}}"#);
+        let object = Object::read(&line).unwrap();
+        let found = read(std::slice::from_ref(&line), std::slice::from_ref(&object));
+        let parts = |message: &super::super::FileMessage| {
+            let message: serde_json::Value = serde_json::from_str(&message.text).unwrap();
+            message["parts"].as_array().unwrap().clone()
+        };
+        found.messages.iter().flat_map(parts).collect()
+    }
+
+    fn calls_of(content: &str, calls: &str) -> Vec<(String, String)> {
+        let parts = read_parts(content, calls).into_iter();
+        let calls = parts.filter(|part| part["type"] == "tool_call");
+        calls.map(|it| (it["id"].as_str().unwrap().to_owned(), it["input"].to_string())).collect()
+    }
+
+    #[test]
+    fn a_call_in_the_content_and_in_the_list_of_calls_is_one() {
+        let part = |id: &str, input: &str| {
+            format!(r#"[{{"functionCall":{{"id":"{id}","name":"find","args":{input}}}}}]"#)
+        };
+        let one = |id: &str, input: &str| Vec::from([(id.to_owned(), input.to_owned())]);
+        let input = r#"{"a":1,"b":2}"#;
+        // One id, one name with equal arguments, and one name without arguments.
+        let listed = r#"[{"id":"x","name":"find","args":{"b":2,"a":1}}]"#;
+        assert_eq!(calls_of(&part("x", "{}"), listed).len(), 1);
+        assert_eq!(calls_of(&part("y", input), listed), one("x", input));
+        assert_eq!(calls_of(&part("y", input), r#"[{"id":"x","name":"find"}]"#), one("x", input));
+        // Another name, other arguments, and a second call in the content.
+        let other = r#"[{"id":"x","name":"read","args":{"a":1,"b":2}}]"#;
+        assert_eq!(calls_of(&part("y", input), other).len(), 2);
+        assert_eq!(calls_of(&part("y", r#"{"a":1}"#), listed).len(), 2);
+        let twice = part("y", input).replace("}}]", &format!("}}}},{}", &part("z", input)[1..]));
+        assert_eq!(calls_of(&twice, listed).len(), 2);
     }
 }
