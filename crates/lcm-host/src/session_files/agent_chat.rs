@@ -1,4 +1,5 @@
 //! Reads chats of Kimi and Hermes, which have messages of Chat Completions, line by line.
+//! Read from files of Kimi and Hermes, 2026-11-28.
 //!
 //! In: records with a role. Out: messages of `openai-chat`, without the records of the program
 //! between them.
@@ -11,6 +12,9 @@ use super::{
     formats::Fit,
     line::{self, Object, Text},
 };
+
+/// Roles of records that never have a message.
+const PROGRAM: [&str; 3] = ["_checkpoint", "_usage", "session_meta"];
 
 /// Returns how a record fits a session of Kimi or Hermes.
 pub(super) fn compare_record(object: &Object<'_>) -> Fit {
@@ -38,7 +42,9 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> SessionContent {
             found.messages.push(FileMessage { text: message, line: index });
         } else if role.starts_with('_') || role == "session_meta" {
             found.session = found.session.or_else(|| object.text("session_id"));
-            left.count_line(&role);
+            if !PROGRAM.contains(&role.as_str()) {
+                left.count_line(&role);
+            }
         } else {
             let id = match object.text("id") {
                 Some(id) => ids.name_entry(&id, line),

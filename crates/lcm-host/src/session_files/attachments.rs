@@ -1,4 +1,5 @@
 //! Reads the attachments of Claude Code: what was put before the model beside a prompt.
+//! Read from files of Claude Code, 2026-11-28.
 //!
 //! In: the member `attachment` of a line. Out: a user message of `anthropic` if the attachment has
 //! content that reached the model: a queued prompt as the person typed it, any other attachment
@@ -37,6 +38,27 @@ const TYPES: [(&str, &str, &str, &str); 18] = [
 /// Members whose text is the content of a nested object, in the order of their search.
 const NESTED: [&str; 6] =
     ["file", "content", "text", "blockingError", "base64", "additionalContext"];
+
+/// Types of attachments that say only what the program did, or which tools it has.
+const PROGRAM: [&str; 9] = [
+    "agent_listing_delta",
+    "command_permissions",
+    "date_change",
+    "deferred_tools_delta",
+    "mcp_instructions_delta",
+    "opened_file_in_ide",
+    "skill_listing",
+    "task_reminder",
+    "todo_reminder",
+];
+
+/// Returns whether an attachment without a message has no words that could be lost: its type is one
+/// of the program, or its content is known to be blank.
+pub(super) fn is_without_words(attachment: &Object<'_>) -> bool {
+    let kind = attachment.text("type").unwrap_or_default();
+    let content = TYPES.iter().find(|(known, ..)| *known == kind);
+    PROGRAM.contains(&kind.as_str()) || content.is_some_and(|(.., content)| attachment.has(content))
+}
 
 /// Returns the message of an attachment; `None`: it has no content that reached the model.
 pub(super) fn read(attachment: &Object<'_>) -> Option<String> {

@@ -1,4 +1,5 @@
 //! Reads sessions of Claude Code, and its output in the format `stream-json`.
+//! Read from files of Claude Code, 2026-11-28.
 //!
 //! In: lines with `type`. Lines of a conversation have `uuid`, and `parentUuid` is the `uuid` of
 //! their parent (after a compaction `logicalParentUuid`). Out: the `user` and `assistant` lines,
@@ -37,6 +38,29 @@ use super::{
 
 /// Members of a line that are added to its message if they are true.
 const MARKS: [&str; 3] = ["isMeta", "isApiErrorMessage", "isCompactSummary"];
+
+/// Types of lines that say only what the program did, or that repeat an answer or name a session.
+const PROGRAM: [&str; 7] = [
+    "ai-title",
+    "file-history-snapshot",
+    "permission-mode",
+    "progress",
+    "rate_limit_event",
+    "result",
+    "summary",
+];
+
+/// Types of `system` lines that say only what the program did. The output of a command of the
+/// person is none of them.
+const SYSTEM: [&str; 7] = [
+    "api_error",
+    "compact_boundary",
+    "init",
+    "microcompact_boundary",
+    "status",
+    "stop_hook_summary",
+    "turn_duration",
+];
 
 /// A line that becomes a message.
 struct Line<'a> {
@@ -119,10 +143,8 @@ fn read_lines<'a>(
             return Err(LineError::at(index, format!("must have a `message`, as a `{kind}` line")));
         }
         if !is_message && made.is_none() {
-            match object.object("attachment").and_then(|attachment| attachment.text("type")) {
-                Some(attached) => left.count_line(&format!("attachment {attached}")),
-                None => left.count_line(&kind),
-            }
+            let unknown = name_unknown(&kind, object);
+            unknown.into_iter().for_each(|kind| left.count_line(&kind));
             continue;
         }
         let content = object.any("message").or_else(|| object.any("attachment"));
@@ -134,6 +156,23 @@ fn read_lines<'a>(
         messages.push(Line { index, id, is_user: kind != "assistant", object, message, made });
     }
     Ok(messages)
+}
+
+/// Returns the type of a line without a message, for a warning; `None`: such lines never have words
+/// of a person or the model, or other lines have these words.
+fn name_unknown(kind: &str, object: &Object<'_>) -> Option<String> {
+    let text = object.text("subtype").unwrap_or_default();
+    match (kind, object.object("attachment")) {
+        ("attachment", Some(attachment)) if attachments::is_without_words(&attachment) => None,
+        (_, Some(attachment)) => {
+            Some(format!("attachment {}", attachment.text("type").unwrap_or_default()))
+        }
+        ("system", None) if SYSTEM.contains(&text.as_str()) => None,
+        ("system", None) if !text.is_empty() => Some(format!("system {text}")),
+        // Prompts of the queue are read apart (`queue`).
+        ("queue-operation", None) => None,
+        (kind, None) => (!PROGRAM.contains(&kind)).then(|| kind.to_owned()),
+    }
 }
 
 /// Returns whether a line belongs to a sub-agent.

@@ -1,4 +1,5 @@
 //! Reads the output of `codex exec --json`.
+//! Read from files of the Codex CLI, 2026-11-28.
 //!
 //! In: events `thread.*`, `turn.*`, `item.*` and `error`. Out: messages of `lcm`. An item counts
 //! as its newest event says: `item.completed`, or while the item lasts `item.started`. A command,
@@ -33,6 +34,9 @@ const USED: [&str; 10] = [
 ];
 /// Members of a call that its result has.
 const RESULT: [&str; 2] = ["status", "exit_code"];
+
+/// Types of events that have no item.
+const PROGRAM: [&str; 3] = ["thread.started", "turn.started", "turn.completed"];
 
 /// Returns how a record fits the format.
 pub(super) fn compare_record(object: &Object<'_>) -> Fit {
@@ -111,7 +115,10 @@ fn read_run(out: &mut Collector, run: &Run, lines: &[String], objects: &[Object<
         events.clone().filter_map(|(index, (object, _))| Some((item_id(object)?, index))).collect();
     for (index, (object, line)) in events {
         let Some(item) = object.object("item") else {
-            out.left.count_line(&object.text("type").unwrap_or_default());
+            let kind = object.text("type").unwrap_or_default();
+            if !PROGRAM.contains(&kind.as_str()) {
+                out.left.count_line(&kind);
+            }
             continue;
         };
         let id = item.text("id");
@@ -194,6 +201,8 @@ fn read_call(
             item.any("changes").map(|changes| format!("{{\"changes\":{}}}", changes.get())),
             item.any("status").map(|status| status.get().to_owned()),
         ),
+        // The plan of the model, which it changes while it works.
+        "todo_list" => return,
         _ => {
             out.left.count_line(&format!("item {kind}"));
             return;

@@ -1,4 +1,5 @@
 //! Reads sessions of the Copilot CLI.
+//! Read from files of the Copilot CLI, 2026-11-28.
 //!
 //! In: events with `type`, `data`, `id` and `timestamp`, or events of hooks with `prompt` and
 //! `output`. Out: messages of `lcm`: prompts, answers with their calls, results of tools, and
@@ -32,6 +33,22 @@ const PREFIXES: [&str; 14] = [
     "agent.",
     "pending_messages.",
     "custom_agent.",
+];
+
+/// Types of events that say only what the program did.
+const PROGRAM: [&str; 12] = [
+    "session.start",
+    "session.resume",
+    "session.idle",
+    "session.model_change",
+    "assistant.turn_start",
+    "assistant.turn_end",
+    "assistant.usage",
+    "hook.start",
+    "hook.end",
+    "tool.execution_progress",
+    "subagent.started",
+    "subagent.completed",
 ];
 
 /// Members of an event that its message has, or that name the event.
@@ -91,7 +108,13 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> SessionContent {
             continue;
         }
         let Some(draft) = read_event(&kind, &data, &called, &thoughts) else {
-            out.left.count_line(&kind);
+            // A call and a thought without a draft stand in an answer.
+            let is_said = matches!(kind.as_str(), "tool.execution_start" | "assistant.reasoning");
+            let has_name = ["toolCallId", "content"].iter().any(|key| data.text(key).is_some());
+            let is_repeated = is_said && has_name;
+            if !is_repeated && !PROGRAM.contains(&kind.as_str()) {
+                out.left.count_line(&kind);
+            }
             continue;
         };
         if out.push(index, line, &draft.with_id(id.as_deref(), time)).is_none() {

@@ -20,7 +20,7 @@
 //! one or of all projects. So unrelated sessions have no family in common, and `grep` of one never
 //! returns words of the other.
 //!
-//! The storage of opencode was read from files of opencode 1.1, 2026-11-28. The folder of its
+//! The storage of opencode was read from files of opencode, 2026-11-28. The folder of its
 //! sessions is in files below `session`.
 
 use std::{

@@ -117,6 +117,30 @@ fn the_list_of_formats_has_every_dialect_of_the_interface() {
     assert_eq!(names.len(), all, "each format is listed once");
 }
 
+#[test]
+fn the_first_comment_of_each_reader_says_what_was_read_and_when() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/session_files");
+    let mut readers = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        // These read what no program defines.
+        let is_own = ["line.rs", "mod.rs", "notes.rs"].contains(&name);
+        if is_own || !text.starts_with("//! Reads ") {
+            continue;
+        }
+        readers += 1;
+        let comment: Vec<&str> = text.lines().take_while(|line| line.len() > 3).collect();
+        let comment = comment.join(" ");
+        let (_, read) = comment.split_once(" Read from ").unwrap_or_else(|| panic!("{name}"));
+        let (_, date) = read.rsplit_once(", ").unwrap();
+        let form: String = date.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+        assert_eq!(form, "0000-00-00.", "{name}: {comment}");
+    }
+    assert!(readers >= 13, "{readers}");
+}
+
 /// A followed file is read again after each line, so messages of its beginning are those of the
 /// whole file, and no beginning is an error.
 #[test]
@@ -179,6 +203,80 @@ fn a_file_of_which_nothing_was_understood_is_an_error() {
         let error = read(Growth::Ended).unwrap_err();
         assert!(error.reason.contains("no message was understood"), "{file}: {error}");
         assert!(error.reason.contains("Claude Code") && read(Growth::Growing).is_ok(), "{file}");
+    }
+}
+
+/// Words about lines that are no messages are for lines that a reader does not know.
+#[test]
+fn files_of_known_lines_have_no_warning_about_them() {
+    for fixture in list_fixtures() {
+        let files = read_bytes(fixture.text.as_bytes(), Growth::Ended).unwrap();
+        for warning in files.iter().flat_map(|file| &file.warnings) {
+            assert!(!warning.contains("lines that are no messages"), "{}: {warning}", fixture.name);
+        }
+    }
+}
+
+#[test]
+fn lines_that_could_have_words_of_a_person_are_named() {
+    let files = [
+        (
+            r#"{"type":"user","uuid":"u","message":{"role":"user","content":"x"}}"#,
+            [
+                (r#"{"type":"custom-title","uuid":"a","customTitle":"x"}"#, "custom-title"),
+                (
+                    r#"{"type":"attachment","uuid":"a","attachment":{"type":"new"}}"#,
+                    "attachment new",
+                ),
+                (
+                    r#"{"type":"attachment","uuid":"a","attachment":{"type":"file"}}"#,
+                    "attachment file",
+                ),
+            ],
+        ),
+        (
+            r#"{"type":"session","id":"s"}"#,
+            [
+                (r#"{"type":"label","id":"1","parentId":null,"label":"x"}"#, "label"),
+                (r#"{"type":"custom","id":"1","parentId":null,"customType":"x"}"#, "custom"),
+                (r#"{"type":"session_info","id":"1","parentId":null,"name":"x"}"#, "session_info"),
+            ],
+        ),
+        (
+            r#"{"type":"thread.started","thread_id":"t"}"#,
+            [
+                (r#"{"type":"turn.failed","error":{}}"#, "turn.failed"),
+                (r#"{"type":"item.completed","item":{"id":"1","type":"new"}}"#, "item new"),
+                (r#"{"type":"item.spoken","words":"x"}"#, "item.spoken"),
+            ],
+        ),
+        (
+            r#"{"type":"user.message","data":{"content":"x"}}"#,
+            [
+                (r#"{"type":"command.queued","data":{"command":"x"}}"#, "command.queued"),
+                (r#"{"type":"user.message","data":{"words":"x"}}"#, "user.message without text"),
+                (r#"{"type":"assistant.reasoning","data":{"words":"x"}}"#, "assistant.reasoning"),
+            ],
+        ),
+        (
+            r#"{"info":{"id":"m","role":"user"},"parts":[{"type":"text","text":"x"}]}"#,
+            [
+                (r#"{"info":{"id":"n","role":"user"},"parts":[{"type":"new"}]}"#, "part new"),
+                (r#"{"info":{"id":"n","role":"user"},"parts":[{"type":"agent"}]}"#, "part agent"),
+                (
+                    r#"{"info":{"id":"n","role":"user"},"parts":[{"type":"text","text":[]}]}"#,
+                    "part text",
+                ),
+            ],
+        ),
+    ];
+    for (first, lines) in files {
+        for (line, says) in lines {
+            let text = format!("{first}\n{line}\n");
+            let files = read_bytes(text.as_bytes(), Growth::Growing).unwrap();
+            let named = files[0].warnings.iter().any(|it| it.contains(&format!("1 `{says}`")));
+            assert!(named, "{line}: {:?}", files[0].warnings);
+        }
     }
 }
 

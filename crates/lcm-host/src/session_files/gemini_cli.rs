@@ -1,4 +1,5 @@
 //! Reads chats of the Gemini CLI.
+//! Read from files of the Gemini CLI, 2026-11-28.
 //!
 //! In: a header with `sessionId` and `projectHash`, messages of the types `user`, `gemini`, `info`,
 //! `warning` and `error`, and updates: a message with the id of an earlier one replaces it,
@@ -71,7 +72,6 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> SessionContent {
             continue;
         }
         out.set_session(object.text("sessionId"), object.text("projectHash"));
-        out.left.count_line(if object.has("$set") { "$set" } else { "header" });
         let holder = object.object("$set").unwrap_or_else(|| object.clone());
         if let Some(list) = holder.list("messages") {
             let records = list.into_iter().filter_map(|value| {
@@ -158,6 +158,7 @@ fn read_message(out: &mut Collector, record: &Record<'_>) -> Option<String> {
         "user" => "user",
         "gemini" => "assistant",
         // Lines of the program for the person.
+        "info" | "warning" | "error" => return None,
         _ => {
             out.left.count_line(&kind);
             return None;

@@ -1,4 +1,5 @@
 //! Reads sessions of `OpenClaw`, in the format of the pi agent, and of Droid.
+//! Read from files of `OpenClaw`, the pi agent and Droid, 2026-11-28.
 //!
 //! In: a header of the type `session` or `session_start`, then entries with `type`, `id`,
 //! `parentId` and `timestamp`; files of the first version have neither id nor parent. The content
@@ -44,6 +45,12 @@ const SAID: [&str; 4] = ["message", "custom_message", "branch_summary", "compact
 /// Types of headers.
 const HEADERS: [&str; 2] = ["session", "session_start"];
 
+/// Types of entries that have only settings.
+const PROGRAM: [&str; 2] = ["model_change", "thinking_level_change"];
+
+/// Types of `custom` entries with a state of the program.
+const STATES: [&str; 2] = ["model-snapshot", "openclaw.cache-ttl"];
+
 pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<SessionContent, LineError> {
     let mut ids = Ids::default();
     let mut left = SkippedCounts::default();
@@ -75,7 +82,9 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<SessionCo
             })?,
             "custom_message" | "branch_summary" | "compaction" => object.clone(),
             _ => {
-                left.count_line(&kind);
+                if !is_of_program(&kind, object) {
+                    left.count_line(&kind);
+                }
                 continue;
             }
         };
@@ -109,6 +118,16 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<SessionCo
     found.warnings.extend(left.warnings());
     found.warnings.extend(ids.warning());
     Ok(found)
+}
+
+/// Returns whether an entry is one of those that never have words of a person or the model: headers,
+/// settings, and states of known extensions.
+fn is_of_program(kind: &str, object: &Object<'_>) -> bool {
+    let is_state = || {
+        let of_extension = object.text("customType").unwrap_or_default();
+        kind == "custom" && STATES.contains(&of_extension.as_str())
+    };
+    HEADERS.contains(&kind) || PROGRAM.contains(&kind) || is_state()
 }
 
 fn is_header(object: &Object<'_>) -> bool {

@@ -1,8 +1,9 @@
 //! Reads messages of opencode with their parts, as its export and its interface have them.
+//! Read from files of opencode, 2026-11-28.
 //!
 //! In: records with `info` (a message) and `parts`, and a record with the `info` of the session.
 //! Out: messages of `lcm`. A tool part has a call and, once it is complete, its result, so that an
-//! answer becomes several messages. Parts that only the program uses are counted. Messages from the
+//! answer becomes several messages. Parts of an unknown type are counted. Messages from the
 //! one on to which a person reverted the session become a branch.
 
 use serde_json::value::RawValue;
@@ -13,6 +14,10 @@ use super::{
     line::{self, Object, quoted},
     records::{self, Collector, Draft, Piece},
 };
+
+/// Types of parts that say only what the program did.
+const PROGRAM: [&str; 6] =
+    ["step-start", "step-finish", "snapshot", "patch", "compaction", "retry"];
 
 /// Returns how a record fits the format.
 pub(super) fn compare_record(object: &Object<'_>) -> Fit {
@@ -34,7 +39,6 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> SessionContent {
         let Some(parts) = object.list("parts") else {
             reverted = info.object("revert").and_then(|revert| revert.text("messageID"));
             out.set_session(id, info.text("directory"));
-            out.left.count_line("session");
             continue;
         };
         let folder = info.object("path").and_then(|path| path.text("cwd"));
@@ -81,6 +85,8 @@ fn read_part(out: &mut Collector, value: &RawValue, pieces: &mut Vec<Piece>) {
             let prompt = part.text("prompt").unwrap_or_default();
             pieces.push(Piece::Part(records::text_part(&prompt)));
         }
+        "text" | "reasoning" if part.any("text").is_some_and(line::is_string) => (),
+        kind if PROGRAM.contains(&kind) => (),
         kind => out.left.count_line(&format!("part {kind}")),
     }
 }

@@ -84,11 +84,14 @@ fn claude_code_takes_results_of_calls_made_side_by_side() {
         answered("u5", "u3", "t2"),
         json!({"type": "progress", "uuid": "p", "parentUuid": "u5"}),
         answer("u6", "p", "msg_2", &json!({"type": "text", "text": "done"})),
+        json!({"type": "system", "subtype": "turn_duration", "uuid": "d", "parentUuid": "u6"}),
+        json!({"type": "system", "subtype": "local_command", "uuid": "l", "content": "/cost"}),
+        json!({"type": "hologram", "uuid": "h", "parentUuid": "u6"}),
     ];
     let read = file(&lines).unwrap();
     assert_eq!(ids(&read), ["u1", "u2", "u3", "u4", "u5", "u6"]);
     assert_eq!(read.messages[5].line, 7);
-    let expected = "not taken: lines that are no messages: 1 `file-history-snapshot`, 1 `progress`";
+    let expected = "not taken: lines that are no messages: 1 `hologram`, 1 `system local_command`";
     assert_eq!(read.warnings, [expected]);
 }
 
