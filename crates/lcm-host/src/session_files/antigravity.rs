@@ -1,4 +1,5 @@
 //! Reads trajectories of Antigravity.
+//! Read from files of Antigravity, 2026-11-28.
 //!
 //! In: steps with `step_index`, `type`, `source`, `status` and `content`. Out: messages of `lcm`:
 //! the input of the person, the responses of the model with their calls, and the outputs of tools.

@@ -1,5 +1,5 @@
 //! Reads files that are one JSON document or a Markdown history, and lines that are each a whole
-//! conversation.
+//! conversation. Read from files of these programs and requests of these providers, 2026-11-28.
 //!
 //! In: the lines of a file. Out: the conversations of its document: an export of `ChatGPT` or
 //! Claude.ai with one or all conversations, a chat of the Gemini CLI, an export of opencode, a list

@@ -1,4 +1,5 @@
 //! Reads conversations of the exports of `ChatGPT` and Claude.ai.
+//! Read from files of `ChatGPT` and Claude.ai, 2026-11-28.
 //!
 //! In: one conversation. Out: its messages as `lcm`. Both exports have trees: the branch that the
 //! person saw last is live, and the others become branches.

@@ -1,4 +1,5 @@
 //! Recognises messages of agent frameworks. The component reads them.
+//! Read from files of `LangChain`, the AI SDK, `OpenClaw` and `OpenAI` Agents, 2026-11-28.
 //!
 //! In: one record. Out: how it fits the messages of a framework. A message with only a role and a
 //! text fits several.

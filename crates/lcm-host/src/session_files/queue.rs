@@ -1,4 +1,5 @@
 //! Finds prompts of Claude Code that a person typed while the agent worked.
+//! Read from files of Claude Code, 2026-11-28.
 //!
 //! In: the lines of a session. Out: prompts that only lines of the type `queue-operation` have. A
 //! prompt that became an attachment or a `user` line is not among them: a later line says exactly

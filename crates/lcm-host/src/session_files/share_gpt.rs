@@ -1,4 +1,5 @@
 //! Reads conversations of `ShareGPT` and of data sets in its form.
+//! Read from files of `ShareGPT` and of such data sets, 2026-11-28.
 //!
 //! In: a list of objects with `from` and `value`. Out: messages of `lcm`. A call is a message of
 //! its own, and the result that follows it is its result.
