@@ -36,6 +36,7 @@ use super::{
     line::{self, Object, Text},
     read_bytes, read_records,
 };
+use crate::digest::sha256_hex;
 
 /// Name of a history of aider.
 const AIDER: &str = ".aider.chat.history.md";
@@ -59,6 +60,9 @@ const GENERIC: [&str; 14] = [
     "storage",
     "transcripts",
 ];
+
+/// Most bytes of a family that is a path; of a longer path, the family is its SHA-256.
+const FAMILY_BYTES_MAX: usize = 512;
 
 /// Milliseconds of a day.
 const DAY_MS: u64 = 86_400_000;
@@ -298,8 +302,8 @@ fn name_family(path: &Path, format: Option<Format>) -> String {
         _ => path.is_dir(),
     };
     let folder = path.ancestors().skip(1).find(|folder| !is_generic(folder));
-    let family = folder.filter(|_| !is_shared).unwrap_or(&path);
-    family.to_string_lossy().into_owned()
+    let family = folder.filter(|_| !is_shared).unwrap_or(&path).to_string_lossy().into_owned();
+    if family.len() > FAMILY_BYTES_MAX { sha256_hex(family.as_bytes()) } else { family }
 }
 
 /// Returns why a conversation is not stored: it has no messages. Warnings say what it has.
@@ -359,9 +363,8 @@ mod tests {
     fn projects_of_gemini_share_no_family() {
         let place = Place::new("gemini-families");
         let chat = |id: &str, hash: &str| {
-            format!(
-                r#"{{"sessionId":"{id}",{hash}"messages":[{{"id":"1","type":"user","content":"x"}}]}}"#
-            )
+            let said = r#"[{"id":"1","type":"user","content":"x"}]"#;
+            format!(r#"{{"sessionId":"{id}",{hash}"messages":{said}}}"#)
         };
         place.write("tmp/aa/chats/one.json", &chat("s1", r#""projectHash":"aa","#));
         place.write("tmp/aa/chats/two.json", &chat("s2", r#""projectHash":"aa","#));
@@ -406,15 +409,19 @@ mod tests {
             place.write(path, chat);
         }
         let rollout = |id: &str| {
+            let said = r#"{"type":"message","role":"user","content":"x"}"#;
             format!(
                 r#"{{"timestamp":"t","type":"session_meta","payload":{{"id":"{id}"}}}}
-{{"timestamp":"t","type":"response_item","payload":{{"type":"message","role":"user","content":"x"}}}}"#
+{{"timestamp":"t","type":"response_item","payload":{said}}}"#
             )
         };
+        place.write(&format!("{}c.json", "long/".repeat(120)), chat);
         place.write("sessions/2026/01/02/one.jsonl", &rollout("s1"));
         place.write("sessions/2026/01/02/two.jsonl", &rollout("s2"));
-        let families: Vec<String> =
+        let mut families: Vec<String> =
             place.list_families().into_iter().map(|(_, family)| family).collect();
+        let long = families.remove(3);
+        assert!(long.len() == 64 && long.chars().all(|c| c.is_ascii_hexdigit()), "{long}");
         let expected = [
             "a/work",
             "b/work",

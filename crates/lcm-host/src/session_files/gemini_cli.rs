@@ -202,7 +202,7 @@ fn read_message(out: &mut Collector, record: &Record<'_>) -> Option<String> {
 }
 
 /// Returns the pieces of a content: a string, one part of Gemini, or a list of them. A call that is
-/// also in `calls` is none of the pieces; its arguments are returned by the index of the call there.
+/// also in `calls` is none of the pieces; its arguments are returned by its index there.
 fn read_content<'a>(
     object: &Object<'a>,
     calls: &[Object<'_>],

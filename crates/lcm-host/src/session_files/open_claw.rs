@@ -120,8 +120,8 @@ pub(super) fn read(lines: &[String], objects: &[Object<'_>]) -> Result<SessionCo
     Ok(found)
 }
 
-/// Returns whether an entry is one of those that never have words of a person or the model: headers,
-/// settings, and states of known extensions.
+/// Returns whether an entry never has words of a person or the model: a header, a setting, or a
+/// state of a known extension.
 fn is_of_program(kind: &str, object: &Object<'_>) -> bool {
     let is_state = || {
         let of_extension = object.text("customType").unwrap_or_default();
