@@ -1,7 +1,7 @@
 //! Reads Markdown histories of aider. Read from aider 0.86.2 (`io.py`), 2026-11-28.
 //!
 //! In: lines: `# aider chat started at TIME` begins a session, `#### ` is a line of the person,
-//! `> ` a line of the program, and all others are the answer of the model, which is kept as written.
+//! `> ` a line of the program, and all others are the answer of the model, kept as written.
 //! Out: one conversation for each session, with messages of `lcm`. Lines of the program are context
 //! that the person saw, and become user messages with the mark `console`.
 //!

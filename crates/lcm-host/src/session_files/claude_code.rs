@@ -131,6 +131,7 @@ fn read_lines<'a>(
     left: &mut SkippedCounts,
 ) -> Result<Vec<Line<'a>>, LineError> {
     let mut messages = Vec::new();
+    let repeated = queue::find_repeated_prompts(objects);
     for (index, (line, object)) in lines.iter().zip(objects).enumerate() {
         let kind = object.text("type").unwrap_or_default();
         let is_message = matches!(kind.as_str(), "user" | "assistant");
@@ -143,7 +144,7 @@ fn read_lines<'a>(
             return Err(LineError::at(index, format!("must have a `message`, as a `{kind}` line")));
         }
         if !is_message && made.is_none() {
-            let unknown = name_unknown(&kind, object);
+            let unknown = name_unknown(&kind, object).filter(|_| !repeated.contains(&index));
             unknown.into_iter().for_each(|kind| left.count_line(&kind));
             continue;
         }

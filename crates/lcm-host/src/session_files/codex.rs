@@ -7,8 +7,8 @@
 //! Other lines are records of the program: `event_msg` repeats messages for a screen, and becomes a
 //! message only if no item has it (`codex_events`). `turn_context` and `session_meta` are settings,
 //! `compacted` is a summary of earlier items. Such a summary becomes a message only before all
-//! other messages. A rollback of `num_turns` turns makes a branch of the items from the message on with
-//! which the first of these turns begins: a user message that is no context of the program.
+//! other messages. A rollback of `num_turns` turns makes a branch of the items from the message on
+//! with which the first of these turns begins: a user message that is no context of the program.
 //!
 //! Items are read as `lcm`, not as items of the API, because the program omits required ids and
 //! adds items that the API rejects.

@@ -11,7 +11,7 @@
 //! | format | messages | dialect | entry id |
 //! |---|---|---|---|
 //! | Claude Code | `user` and `assistant` lines, attachments, prompts | `anthropic` | `uuid` |
-//! | Codex | `response_item` lines, bare items, events without an item | `lcm` | session, `/`, item id |
+//! | Codex | `response_item` lines, items, events without an item | `lcm` | session, `/`, item id |
 //! | `OpenClaw` | `message` and `custom_message` entries | `openclaw` | session, `/`, entry id |
 //! | Kimi, Hermes | lines with a role | `openai-chat` | hash of the line |
 //! | other agents, exports | of persons, models, tools | `lcm` | id of the record |

@@ -15,7 +15,7 @@
 //! because the attachment of the prompt is written after its `queue-operation`, and the file may
 //! end between both. A prompt that waits in the queue may still become another line.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use serde_json::value::RawValue;
 
@@ -113,6 +113,33 @@ fn replay_operations(objects: &[Object<'_>], end: usize, growth: Growth) -> Vec<
         }));
     }
     prompts
+}
+
+/// Returns the indexes of lines of the type `last-prompt` whose prompt another line says. They have
+/// it without line breaks, and cut if it is long.
+pub(super) fn find_repeated_prompts(objects: &[Object<'_>]) -> HashSet<usize> {
+    let is_last = |object: &Object<'_>| object.text("type").as_deref() == Some("last-prompt");
+    let lines = objects.iter().enumerate().filter(|(_, object)| is_last(object));
+    let prompts: Vec<(usize, String)> =
+        lines.filter_map(|(index, object)| Some((index, object.text("lastPrompt")?))).collect();
+    if prompts.is_empty() {
+        return HashSet::new();
+    }
+    let in_one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let said: Vec<String> =
+        list_texts(objects).iter().map(|said| in_one_line(&said.text)).collect();
+    let is_said = |prompt: &str| {
+        let prompt = in_one_line(prompt);
+        let begin = prompt.strip_suffix('\u{2026}').map(str::trim_end).filter(|it| !it.is_empty());
+        let says = |text: &String| {
+            *text == prompt
+                || is_command(text, &prompt)
+                || begin.is_some_and(|begin| text.starts_with(begin))
+        };
+        said.iter().any(says)
+    };
+    let repeated = prompts.into_iter().filter(|(_, prompt)| is_said(prompt));
+    repeated.map(|(index, _)| index).collect()
 }
 
 /// Returns a user message without id.

@@ -96,6 +96,19 @@ fn claude_code_takes_results_of_calls_made_side_by_side() {
 }
 
 #[test]
+fn claude_code_names_a_last_prompt_that_no_line_says() {
+    let last = |text: &str| json!({"type": "last-prompt", "lastPrompt": text, "sessionId": "s"});
+    let warnings =
+        |text: &str| file(&[said("u1", "", "look\nat this"), last(text)]).unwrap().warnings;
+    assert_eq!(warnings("look at this"), [""; 0]);
+    assert_eq!(warnings("look at\u{2026}"), [""; 0]);
+    for other in ["look at", "go on", ""] {
+        let expected = "not taken: lines that are no messages: 1 `last-prompt`";
+        assert_eq!(warnings(other), [expected], "{other}");
+    }
+}
+
+#[test]
 fn claude_code_follows_the_live_branch() {
     let mut side = said("s1", "", "task");
     side["isSidechain"] = json!(true);
