@@ -3,6 +3,7 @@ calls are faked."""
 
 from __future__ import annotations
 
+import io
 import json
 import unittest
 from types import SimpleNamespace
@@ -113,10 +114,12 @@ class Texts(unittest.TestCase):
 
     def test_objects_of_an_sdk_are_messages(self):
         def model(**members):
-            def dump(*, mode, by_alias, exclude_none, warnings):
-                self.assertEqual((mode, by_alias, exclude_none), ("json", True, True))
-                self.assertIs(warnings, False)
-                return members
+            def dump(*, mode, by_alias, warnings, exclude=frozenset()):
+                self.assertEqual((mode, by_alias, warnings), ("json", True, False))
+                kept = {key: value for key, value in members.items() if key not in exclude}
+                if any(isinstance(value, io.IOBase) for value in kept.values()):
+                    raise ValueError("no JSON")
+                return kept
 
             return SimpleNamespace(model_dump=dump)
 
@@ -126,6 +129,9 @@ class Texts(unittest.TestCase):
         self.assertEqual(texts.to_texts(answer), [written])
         held = {"role": "assistant", "content": [model(type="text", text="hi")]}
         self.assertEqual(texts.to_texts([held]), [written])
+        image = model(role="assistant", content=[{"type": "text", "text": "hi"}], artifact=io.BytesIO())
+        self.assertEqual(texts.to_texts([image]), [written])
+        self.assertEqual(texts.to_texts([model(outputs=None)]), ['{"outputs":null}'])
         item = model(type="function_call_output", call_id="c", output="x")
         self.assertEqual(len(texts.to_texts([item, {"role": "user", "content": None}])), 2)
         for member, wanted in (

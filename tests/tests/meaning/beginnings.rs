@@ -316,3 +316,14 @@ fn system_messages_alone_are_no_known_beginning() {
     let receipt = host.append(Dialect::OpenaiChat, &coder);
     assert_eq!(receipt.ingested, 3, "the slot has both system messages");
 }
+
+/// A transcript of one message is stored once, however often it is handed over; an append of one
+/// message is new, because people say the same again.
+#[test]
+fn a_transcript_of_one_message_is_stored_once() {
+    let list = [json!({"role": "user", "content": "Please remember where the deploy key lives."})];
+    let mut host = Host::new();
+    assert_eq!([host.ingest(&list), host.ingest(&list), host.ingest(&list)], [1, 0, 0]);
+    assert_eq!(host.append(Dialect::OpenaiChat, &list).ingested, 1);
+    host.ensure_sound();
+}

@@ -286,7 +286,8 @@ fn an_answer_alone_is_its_steps() {
                 host.append(Dialect::AiSdk, &list);
             }
             let seen = knows.then_some(host.seen);
-            host.append_seen(Dialect::AiSdk, std::slice::from_ref(&whole), seen);
+            let receipt = host.append_seen(Dialect::AiSdk, std::slice::from_ref(&whole), seen);
+            assert_eq!(receipt.ingested, u32::from(count < 3));
             host.append(Dialect::AiSdk, &[user("u2", "Thanks, what else is there to clean?")]);
             let context = json!(host.assemble_chat(Dialect::AiSdk, 1_000_000)).to_string();
             for text in ["\"tool-call\"", "deleted build", "folder is gone", "else is there"] {

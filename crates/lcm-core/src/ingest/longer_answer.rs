@@ -22,7 +22,8 @@ use super::{
 impl LineComparison<'_, '_> {
     /// Finds an answer whose steps were stored one by one, and that the list has as one entry: it
     /// has every part of all messages of the line that follow, or their texts joined. It is the
-    /// entry behind the aligned ones, or the last of them, which its id leads to its first step.
+    /// entry behind the aligned ones, or the last of them, which its id leads to its first step. An
+    /// entry with nothing new is stored.
     ///
     /// # Errors
     ///
@@ -66,8 +67,13 @@ impl LineComparison<'_, '_> {
         let holds_steps =
             parts.iter().any(|part| part.call != [0; 4]) && message_form::holds_parts(said, &parts);
         if is_whole && page.iter().all(is_step) && (holds_steps || self.joins_texts(index, &page)) {
-            (diff.grown, diff.replaced) = (Some(index), left);
-            diff.positions.get_mut(index).into_iter().for_each(|it| *it = None);
+            // An answer with nothing new is stored, as its last step.
+            let is_stored = grown.is_none() && holds_steps && parts.len() == said.len();
+            let place = is_stored.then(|| self.line.count_messages());
+            diff.positions.get_mut(index).into_iter().for_each(|it| *it = place);
+            if !is_stored {
+                (diff.grown, diff.replaced) = (Some(index), left);
+            }
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Any, Protocol
 
 
@@ -13,7 +14,7 @@ class PydanticModel(Protocol):
         *,
         mode: str = ...,
         by_alias: bool | None = ...,
-        exclude_none: bool = ...,
+        exclude: Set[str] | None = ...,
         warnings: bool = ...,
     ) -> dict[str, Any]:
         """Returns the members of the object."""
@@ -23,11 +24,15 @@ class PydanticModel(Protocol):
 def dump_model(value: object) -> dict[str, Any] | None:
     """Returns the members of a pydantic model as JSON values; `None`: the value is none.
 
-    An absent member and one that is null say the same, and SDKs set all absent members to null.
-    Members of the provider that the model does not know are kept.
+    Members that are null stay, because some types need them; the engine leaves the others out of
+    contexts. Members of the provider that the model does not know are kept.
     """
     dump = getattr(value, "model_dump", None)
     if not callable(dump):
         return None
-    members: dict[str, Any] = dump(mode="json", by_alias=True, exclude_none=True, warnings=False)
+    try:
+        members: dict[str, Any] = dump(mode="json", by_alias=True, warnings=False)
+    except ValueError:
+        # Beside what a model gets, a result of a tool of LangChain can hold any object.
+        members = dump(mode="json", by_alias=True, exclude={"artifact"}, warnings=False)
     return members

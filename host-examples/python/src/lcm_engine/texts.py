@@ -65,7 +65,10 @@ def to_text(message: Message, path: str) -> str:
         return message
     if not isinstance(message, Mapping):
         given = type(message).__name__
-        members = dump_model(message)
+        try:
+            members = dump_model(message)
+        except ValueError as error:
+            raise LcmError("invalid-input", f"`{path}` must be a JSON value: {error}") from error
         if members is None:
             raise LcmError("invalid-input", f"`{path}` must be an object or JSON text, not {given}")
         message = members
