@@ -10,7 +10,7 @@ use crate::deflate_cost::{Costs, REACH, Window};
 /// little.
 const ROUNDS: usize = 6;
 /// Places that are tried for a function in a round.
-const TRIED: usize = 6;
+const TRIED: usize = 8;
 /// Functions between two places that are tried. It differs between rounds, so that they try others.
 const APART: [usize; 4] = [12, 3, 30, 6];
 /// Distances in bytes, and how much more a piece saves when it is within each of them.

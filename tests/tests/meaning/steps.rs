@@ -296,12 +296,6 @@ fn an_answer_alone_is_its_steps() {
             host.ensure_sound();
         }
     }
-    let answer = json!({"id": "a1", "role": "assistant",
-        "parts": [{"type": "text", "text": "The folder is gone."}]});
-    let mut host = Host::new();
-    host.append(Dialect::AiSdk, &[user("u1", "Please delete it.")]);
-    host.append(Dialect::AiSdk, &steps[2..]);
-    assert_eq!(host.append(Dialect::AiSdk, &[answer]).ingested, 0);
 }
 
 /// The chunks of a streamed answer, stored one by one, are the joined answer of a later list.

@@ -6,7 +6,7 @@
 
 use alloc::vec::Vec;
 
-use crate::storage::{message_mark::MessageMark, store_session::StoreSession};
+use crate::storage::store_session::StoreSession;
 use lcm_text::{
     base::{error::Result, int},
     message::{Role, meaning::SaidPart},
@@ -39,18 +39,17 @@ impl LineComparison<'_, '_> {
         });
         let index = grown.unwrap_or(count);
         let is_new = |entry: &AlignableEntry| !entry.is_known() && !entry.is_id_taken;
-        let Some(entry) = self
-            .entries
-            .get(index)
-            .filter(|entry| entry.role == Role::Assistant && (grown.is_some() || is_new(entry)))
-        else {
-            return Ok(());
+        let is_answer = |entry: &&AlignableEntry| {
+            entry.role == Role::Assistant && (grown.is_some() || is_new(entry))
         };
+        if self.entries.get(index).filter(is_answer).is_none() {
+            return Ok(());
+        }
         let said = (self.parts_of)(index);
         let first = match (grown, position) {
             (Some(_), _) => position,
             (None, 0) => {
-                if !(self.has_id)(index) || self.find_renamed(entry, diff) || said.len() < 2 {
+                if !(self.has_id)(index) || said.len() < 2 {
                     return Ok(());
                 }
                 self.find_answer(session)?
@@ -76,19 +75,6 @@ impl LineComparison<'_, '_> {
             }
         }
         Ok(())
-    }
-
-    /// Marks an answer with an id as stored that says the same as the newest message, which has no
-    /// id. Returns whether it does.
-    fn find_renamed(&self, entry: &AlignableEntry, diff: &mut LineDiff) -> bool {
-        let newest = self.line.count_messages();
-        let is_same = |mark: &&MessageMark| mark.id == [0; 4] && entry.mark.is_same_message(mark);
-        let is_stored =
-            self.entries.len() == 1 && self.line.mark_at(newest).filter(is_same).is_some();
-        if is_stored {
-            diff.positions.fill(Some(newest));
-        }
-        is_stored
     }
 
     /// Returns the position at which the newest answer begins: the first message behind those of

@@ -12,6 +12,10 @@ use lcm_text::base::{int, sort};
 
 use super::{alignment::AlignableEntry, line_diff::LineDiff, stored_line::StoredLine};
 
+/// Most entries of a list in which an entry without an id is looked for: each is compared with all
+/// others.
+const ENTRIES_MAX: usize = 16_384;
+
 /// Finds entries that stand before a stored entry but were stored behind it: pairs of an index and
 /// the position of the message. Such an entry has the id of a message of the line; or it is a
 /// strong anchor and equals exactly one of the newest messages, and no other entry of the list has
@@ -26,8 +30,6 @@ pub(super) fn find_moved(
     let taken = diff.list_taken(entries);
     let mut stored: Vec<u64> = diff.list_stored().collect();
     sort::sort(&mut stored);
-    // For each mark, whether the list has it once; `None`: not counted yet.
-    let mut singles: Vec<Option<bool>> = alloc::vec![None; marks.len()];
     // Position of the next stored entry; `None`: no stored entry follows.
     let mut next: Option<u64> = None;
     let mut moved = Vec::new();
@@ -47,15 +49,19 @@ pub(super) fn find_moved(
             }
             continue;
         }
-        let mut equal = marks.iter().zip(&mut singles).zip(position_first..);
-        let mut equal = equal.by_ref().filter(|((mark, _), _)| entry.mark.is_same_message(mark));
-        let (Some(((mark, is_single), position)), None) = (equal.next(), equal.next()) else {
-            continue;
-        };
+        let (mut count, mut position) = (0, 0);
+        for (place, mark) in (position_first..).zip(marks) {
+            if entry.mark.is_same_message(mark) {
+                (count, position) = (count + 1, place);
+            }
+        }
         let is_free = position > next && taken.binary_search(&position).is_err();
-        let is_equal = |other: &&AlignableEntry| other.mark.is_same_message(mark);
-        let count_equal = || entries.iter().filter(is_equal).count() == 1;
-        if is_free && *is_single.get_or_insert_with(count_equal) {
+        let is_equal = |other: &&AlignableEntry| other.mark.is_same_message(&entry.mark);
+        if count == 1
+            && is_free
+            && entries.len() <= ENTRIES_MAX
+            && entries.iter().filter(is_equal).count() == 1
+        {
             moved.push((index, position));
         }
     }

@@ -386,15 +386,15 @@ mod tests {
             let part = format!(r#"{{"type":"text","text":"words of {id}"}}"#);
             place.write(&format!("storage/part/m{id}/p.json"), &part);
         }
-        for (id, folder) in [("a1", "/home/a"), ("a2", "/home/a"), ("b1", "/home/b")] {
+        for (id, folder) in [("a1", "/srv/a"), ("a2", "/srv/a"), ("b1", "/srv/b")] {
             let session = format!(r#"{{"id":"ses_{id}","projectID":"p","directory":"{folder}"}}"#);
             place.write(&format!("storage/session/p{id}/ses_{id}.json"), &session);
         }
         place.write("storage/session/global/ses_c1.json", r#"{"id":"ses_c1"}"#);
         let expected = named(&[
-            ("ses_a1", "/home/a"),
-            ("ses_a2", "/home/a"),
-            ("ses_b1", "/home/b"),
+            ("ses_a1", "/srv/a"),
+            ("ses_a2", "/srv/a"),
+            ("ses_b1", "/srv/b"),
             ("ses_c1", "storage/message/ses_c1"),
             ("ses_d1", "storage/message/ses_d1"),
         ]);
