@@ -91,7 +91,7 @@ fn write_search(word: &str, is_answered: bool, random: &mut Random) -> Vec<Strin
         format!(
             "{{\"type\":\"web_search_call\",\"id\":\"{}\",\"status\":\"completed\",\
              \"action\":{{\"type\":\"search\",\"query\":\"q\",\"sources\":null}}}}",
-            name(if random.chance(900) { "ws" } else { "it" }, random)
+            name("ws", random)
         ),
     ];
     out.extend(is_answered.then(|| output_message(word, random)));
