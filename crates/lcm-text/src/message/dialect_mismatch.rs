@@ -214,8 +214,6 @@ impl DialectReading<'_> {
     /// is understood, or is no call or result of another dialect.
     fn find_lost_tool(&self, part: &Part) -> Option<Dialect> {
         match *part {
-            // LangChain keeps blocks of every provider in its content.
-            Part::Other { .. } if self.dialect == Dialect::Langchain => None,
             Part::Other { value } => PartShape::from_span(self.raw, value).lost_from(self.dialect),
             // `tool_result` is a type of two dialects. This part has no field of the declared
             // dialect.
@@ -304,6 +302,8 @@ struct PartShape {
     is_typed: bool,
     /// Whether the part is a call or a result of a tool.
     is_tool: bool,
+    /// Whether the provider ran the tool.
+    is_served: bool,
     /// Whether the part is a call or a result in the form of an agent framework.
     is_foreign_tool: bool,
     /// The dialect that the part's type or keys identify; `None`: unknown.
@@ -319,6 +319,7 @@ impl PartShape {
             is_object,
             is_typed: false,
             is_tool: false,
+            is_served: false,
             is_foreign_tool: false,
             dialect: None,
         };
@@ -345,6 +346,7 @@ impl PartShape {
                 shape.is_typed = true;
                 is_result = text == "tool_result";
                 shape.is_tool = TOOL_TYPES.contains(&text);
+                shape.is_served = ["server_", "mcp_"].iter().any(|start| text.starts_with(start));
                 shape.dialect = TYPE_DIALECTS
                     .iter()
                     .find(|(name, _)| *name == text)
@@ -366,6 +368,8 @@ impl PartShape {
     /// Returns the dialect of a call or result that a reader of `declared` loses; `None`: nothing
     /// is lost.
     fn lost_from(&self, declared: Dialect) -> Option<Dialect> {
-        self.dialect.filter(|dialect| self.is_tool && *dialect != declared)
+        // LangChain keeps calls that the provider ran, and their results, as they are.
+        let is_kept = self.is_served && declared == Dialect::Langchain;
+        self.dialect.filter(|dialect| self.is_tool && !is_kept && *dialect != declared)
     }
 }

@@ -64,7 +64,7 @@ fn propose_dialect(declared: Dialect, raw: &str, error: Error) -> Error {
 /// Parses a message by the reader that understands most of the message; of equal ones by the first
 /// of [`Dialect::ALL`]. A message of text alone means the same in several dialects.
 fn parse_best(raw: &str) -> Result<ParsedMessage> {
-    let mut best: Option<((u8, bool, usize, bool), ParsedMessage)> = None;
+    let mut best: Option<((u8, usize, bool), ParsedMessage)> = None;
     let mut refused = None;
     for dialect in Dialect::ALL {
         let message = match parse(dialect, raw) {
@@ -76,17 +76,17 @@ fn parse_best(raw: &str) -> Result<ParsedMessage> {
         };
         let doubt = message.dialect_mismatch.map_or(0, |one| 1 + u8::from(one.loses_tools));
         let shares_files = frameworks::shares_files(&message, raw);
-        let is_unknown = message.parts.iter().all(|part| matches!(part, Part::Other { .. }));
+        // A message of LangChain that says by its `type` who said it keeps blocks of all providers.
+        let keeps_all = dialect == Dialect::Langchain && !raw.contains("\"role\"");
         let unknown = message.parts.iter().filter(|part| match part {
-            Part::Other { .. } => true,
+            Part::Other { .. } => !keeps_all,
             Part::File { .. } => shares_files,
             _ => false,
         });
         // A message that means the same in a provider's dialect is in that dialect.
         let is_plain = dialect.is_framework() && !frameworks::is_marked(&message, raw);
-        let is_last = message.has_unread_content || is_plain;
-        let score = (doubt, is_unknown, unknown.count(), is_last);
-        if score == (0, false, 0, false) {
+        let score = (doubt, unknown.count(), message.has_unread_content || is_plain);
+        if score == (0, 0, false) {
             return Ok(message);
         }
         if best.as_ref().is_none_or(|(least, _)| score < *least) {

@@ -440,6 +440,12 @@ fn the_dialect_is_found_per_message() {
             "gemini",
         ),
         (r#"{"role":"tool","parts":[{"type":"tool_result","call_id":"c","output":"a"}]}"#, "lcm"),
+        (
+            r#"{"type":"ai","content":[{"type":"mcp_tool_use","id":"m","name":"f","input":{}},
+                {"type":"mcp_tool_result","tool_use_id":"m","content":[]},
+                {"type":"text","text":"a"}]}"#,
+            "langchain",
+        ),
     ] {
         assert_eq!(found_for(raw), expected, "{raw}");
     }
