@@ -5,7 +5,7 @@ use lcm_testing::simulation::random::Random;
 use lcm_text::types::api::Dialect;
 use serde_json::{Value, json};
 
-use crate::host::Host;
+use crate::host::{Host, read_seeds};
 
 /// Lives; `LCM_SEEDS` says another number, and `LCM_SEED` a single life.
 const LIVES: u64 = 300;
@@ -141,10 +141,7 @@ fn convert_messages(list: &[Value]) -> Vec<Value> {
 /// knowledge the host appended earlier forms.
 #[test]
 fn the_last_form_of_a_grown_message_is_in_the_context() {
-    let number = |name| std::env::var(name).ok().and_then(|value| value.parse().ok());
-    let first = number("LCM_SEED").unwrap_or(0);
-    let count = number("LCM_SEEDS").unwrap_or(if first == 0 { LIVES } else { 1 });
-    for seed in first..first + count {
+    for seed in read_seeds(LIVES) {
         let (host, random) = (Host::new(), Random::new(seed));
         let (list, earlier) = (Vec::new(), Vec::new());
         let mut life = Life { host, random, list, earlier, count: 0 };

@@ -1,5 +1,7 @@
 //! A host with one conversation, and the messages that it says.
 
+use std::ops::Range;
+
 use lcm_core::Engine;
 use lcm_testing::{
     ModelStore, offline,
@@ -196,4 +198,12 @@ pub(crate) fn call_messages(number: usize, id: &str) -> [Value; 2] {
         json!({"role": "assistant", "content": null, "tool_calls": [call]}),
         json!({"role": "tool", "tool_call_id": id, "content": output}),
     ]
+}
+
+/// Returns the seeds of a test of random lives: `lives` of them, or as `LCM_SEEDS` (a number of
+/// lives) and `LCM_SEED` (a single life) say.
+pub(crate) fn read_seeds(lives: u64) -> Range<u64> {
+    let number = |name| std::env::var(name).ok().and_then(|value| value.parse().ok());
+    let first = number("LCM_SEED").unwrap_or(0);
+    first..first + number("LCM_SEEDS").unwrap_or(if first == 0 { lives } else { 1 })
 }

@@ -6,7 +6,7 @@ use lcm_testing::simulation::random::Random;
 use lcm_text::types::api::Dialect;
 use serde_json::{Value, json};
 
-use crate::host::Host;
+use crate::host::{Host, read_seeds};
 
 const LIVES: u64 = 300;
 const TURNS: usize = 8;
@@ -26,20 +26,20 @@ struct Chat {
 }
 
 impl Chat {
-    fn chance(&mut self, per_mille: u64) -> bool {
+    fn happens_by_chance(&mut self, per_mille: u64) -> bool {
         self.random.as_mut().is_some_and(|random| random.chance(per_mille))
     }
 
     /// The next text: mostly a long one, and sometimes a short one that people say again.
     fn next_text(&mut self, what: &str) -> String {
         self.count += 1;
-        match self.chance(200) {
+        match self.happens_by_chance(200) {
             true => "ok".into(),
             false => format!("{what} number {} of this chat", self.count),
         }
     }
 
-    fn ask(&mut self, turn: usize) {
+    fn ask_question(&mut self, turn: usize) {
         let text = self.next_text("question");
         let part = json!([{"type": "text", "text": text}]);
         self.posted.push(json!({"id": format!("u{turn}"), "role": "user", "parts": part}));
@@ -48,23 +48,23 @@ impl Chat {
 
     /// The model answers in up to three steps with tools, and a last text; `is_open`: the answer
     /// ends with a step whose last tool the client runs.
-    fn answer(&mut self, turn: usize, is_open: bool) {
+    fn answer_in_steps(&mut self, turn: usize, is_open: bool) {
         self.answer.clear();
         let mut parts = Vec::new();
         let steps = self.random.as_mut().expect("a random").between(0, 3);
         for _ in 0..steps {
             parts.push(json!({"type": "step-start"}));
             let mut content = Vec::new();
-            if self.chance(500) {
+            if self.happens_by_chance(500) {
                 let text = json!({"type": "text", "text": self.next_text("step")});
                 content.push(text.clone());
                 parts.push(text);
             }
             let mut results = Vec::new();
-            for _ in 0..=u8::from(self.chance(400)) {
+            for _ in 0..=u8::from(self.happens_by_chance(400)) {
                 let input = json!({"query": self.next_text("argument")});
                 let id = format!("call_abcdefghij{:04}", self.count);
-                let (output, value) = match self.chance(500) {
+                let (output, value) = match self.happens_by_chance(500) {
                     true => (json!({"type": "json", "value": {"n": 1}}), json!({"n": 1})),
                     false => {
                         let text = self.next_text("output");
@@ -103,17 +103,14 @@ impl Chat {
 /// each message once.
 #[test]
 fn an_answer_in_steps_is_the_message_that_the_client_posts() {
-    let number = |name| std::env::var(name).ok().and_then(|value| value.parse().ok());
-    let first = number("LCM_SEED").unwrap_or(0);
-    let count = number("LCM_SEEDS").unwrap_or(if first == 0 { LIVES } else { 1 });
-    for seed in first..first + count {
+    for seed in read_seeds(LIVES) {
         let mut host = Host::new();
         let mut chat = Chat { random: Some(Random::new(seed)), ..Chat::default() };
-        let knows = chat.chance(500);
-        let is_planned = chat.chance(300);
+        let knows = chat.happens_by_chance(500);
+        let is_planned = chat.happens_by_chance(300);
         for turn in 0..=TURNS {
-            chat.ask(turn);
-            for _ in 0..=u8::from(chat.chance(200)) {
+            chat.ask_question(turn);
+            for _ in 0..=u8::from(chat.happens_by_chance(200)) {
                 match (is_planned, knows) {
                     (true, _) => drop(host.ingest_in(Dialect::AiSdk, &chat.posted)),
                     (_, true) => drop(host.append(Dialect::AiSdk, &chat.posted)),
@@ -123,8 +120,8 @@ fn an_answer_in_steps_is_the_message_that_the_client_posts() {
             if turn == TURNS {
                 break;
             }
-            let is_open = chat.chance(300);
-            chat.answer(turn, is_open);
+            let is_open = chat.happens_by_chance(300);
+            chat.answer_in_steps(turn, is_open);
             match knows {
                 true => drop(host.append(Dialect::AiSdk, &chat.answer)),
                 false => drop(host.append_seen(Dialect::AiSdk, &chat.answer, None)),
@@ -194,12 +191,12 @@ fn a_call_that_waits_for_an_approval_is_stored_once() {
     }
 }
 
-fn user(id: &str, text: &str) -> Value {
+fn user_message(id: &str, text: &str) -> Value {
     json!({"id": id, "role": "user", "parts": [{"type": "text", "text": text}]})
 }
 
 /// Two parallel calls, of which a person approves the first; `outputs`: those that are there.
-fn parallel(ids: [&str; 2], outputs: [Option<&str>; 2], answer: Option<&str>) -> Value {
+fn parallel_calls(ids: [&str; 2], outputs: [Option<&str>; 2], answer: Option<&str>) -> Value {
     let part = |at: usize| {
         let mut part = json!({"type": "tool-rm", "toolCallId": ids[at], "input": {"path": at},
             "state": "approval-responded", "approval": {"id": format!("ask{at}"), "approved": true}});
@@ -219,7 +216,7 @@ fn parallel(ids: [&str; 2], outputs: [Option<&str>; 2], answer: Option<&str>) ->
 /// count calls: no result and no text leaves the context, and none is there twice.
 #[test]
 fn results_in_any_order_belong_to_the_answer() {
-    let question = user("u1", "Please delete both of the old folders.");
+    let question = user_message("u1", "Please delete both of the old folders.");
     let result = |id: &str, text: &str| {
         json!({"role": "tool", "content": [{"type": "tool-result", "toolCallId": id,
             "toolName": "rm", "output": {"type": "text", "value": text}}]})
@@ -237,16 +234,16 @@ fn results_in_any_order_belong_to_the_answer() {
             let lists = [
                 vec![question.clone()],
                 vec![step.clone(), result(ids[1], "deleted two")],
-                vec![question.clone(), parallel(ids, [None, Some("deleted two")], None)],
+                vec![question.clone(), parallel_calls(ids, [None, Some("deleted two")], None)],
                 vec![result(ids[0], "deleted one"), last.clone()],
                 vec![
                     question.clone(),
-                    parallel(
+                    parallel_calls(
                         ids,
                         [Some("deleted one"), Some("deleted two")],
                         Some("Both of the old folders are gone."),
                     ),
-                    user("u2", "Thanks, what else is there to clean?"),
+                    user_message("u2", "Thanks, what else is there to clean?"),
                 ],
             ];
             for list in lists {
@@ -282,13 +279,16 @@ fn an_answer_alone_is_its_steps() {
     for count in 1..=3 {
         for knows in [true, false] {
             let mut host = Host::new();
-            for list in [vec![user("u1", "Please delete it.")], steps[..count].to_vec()] {
+            for list in [vec![user_message("u1", "Please delete it.")], steps[..count].to_vec()] {
                 host.append(Dialect::AiSdk, &list);
             }
             let seen = knows.then_some(host.seen);
             let receipt = host.append_seen(Dialect::AiSdk, std::slice::from_ref(&whole), seen);
             assert_eq!(receipt.ingested, u32::from(count < 3));
-            host.append(Dialect::AiSdk, &[user("u2", "Thanks, what else is there to clean?")]);
+            host.append(
+                Dialect::AiSdk,
+                &[user_message("u2", "Thanks, what else is there to clean?")],
+            );
             let context = json!(host.assemble_chat(Dialect::AiSdk, 1_000_000)).to_string();
             for text in ["\"tool-call\"", "deleted build", "folder is gone", "else is there"] {
                 assert_eq!(context.matches(text).count(), 1, "{count}, {text}: {context}");

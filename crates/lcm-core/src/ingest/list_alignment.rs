@@ -34,7 +34,7 @@ use super::{
     transcript::TranscriptEntry,
 };
 
-/// Most parts of one message of several that an entry joins.
+/// Most parts of one stored message, of several that an entry joins.
 const GROUP_PARTS_MAX: usize = 64;
 
 /// A list and what the caller knows of it.
@@ -202,8 +202,8 @@ fn find_beginning(
     }
 }
 
-/// Splits parts into groups, of which each says what one of consecutive messages says. Empty: no
-/// messages of the line join to these parts.
+/// Splits parts into groups that say what consecutive messages of the line say, one group for each
+/// message. Empty: the line has no such messages.
 fn find_groups<'a>(parts: &'a [SaidPart], marks: &[MessageMark]) -> Vec<&'a [SaidPart]> {
     let firsts = hash_prefixes(parts);
     for (place, first) in marks.iter().enumerate().rev() {
@@ -262,10 +262,10 @@ fn keep_summarised(
 }
 
 impl AlignmentRequest<'_> {
-    /// Lists the rows of the entries after the first `lead`. An entry of several parts that equals
-    /// none of the newest messages has a row for each group of parts, if the groups equal
-    /// consecutive ones. Assembly and some dialects join neighbours of one role in this way, and
-    /// clients the steps of an answer.
+    /// Lists the rows of the entries after the first `lead`. If an entry of several parts equals
+    /// none of the newest messages, but groups of its parts equal consecutive ones, it has a row
+    /// for each group. Assembly and some dialects join neighbours of one role in this way, and
+    /// clients join the steps of an answer.
     fn list_rows(&self, lead: usize, line: &StoredLine<'_>) -> Vec<ComparedRow<'_>> {
         let marks = line.newest_marks();
         let mut rows = Vec::with_capacity(self.entries.len());

@@ -168,8 +168,8 @@ impl LineRequest<'_, '_> {
         if decision.found_by == "none" && self.entries.len() > 1 && is_new {
             decision.start = ListStart::Unplaced;
             let messages = self.line.message_history().head.messages;
-            let is_silent = decision.notices.is_empty();
-            if messages > 0 && is_silent && !self.answers_newest(session)? {
+            let has_notice = !decision.notices.is_empty();
+            if messages > 0 && !has_notice && !self.answers_newest(session)? {
                 decision.notices.push(format!(
                     "no-overlap: the list does not continue after the {messages} stored messages; \
                      all of it counts as new"
@@ -184,8 +184,8 @@ impl LineRequest<'_, '_> {
         Ok(decision)
     }
 
-    /// Returns whether the list begins with an answer, and the newest message waits for one: the
-    /// list is what a model said in this turn.
+    /// Returns whether the list begins with a message of the model, and the newest message is one
+    /// that a model answers. Such a list is the answer, and needs no message in common.
     fn answers_newest(&self, session: &mut StoreSession<'_>) -> Result<bool> {
         let is_answer = self.entries.first().is_some_and(|it| it.role == Role::Assistant);
         if !is_answer {

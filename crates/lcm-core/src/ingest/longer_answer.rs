@@ -20,10 +20,10 @@ use super::{
 };
 
 impl LineComparison<'_, '_> {
-    /// Finds an answer whose steps were stored one by one, and that the list has as one entry: it
-    /// has every part of all messages of the line that follow, or their texts joined. It is the
-    /// entry behind the aligned ones, or the last of them, which its id leads to its first step. An
-    /// entry with nothing new is stored.
+    /// Finds an answer whose steps were stored one by one, and that the list has as one entry. The
+    /// entry has every part of all messages of the line that follow, or it joins their texts. It is
+    /// the first entry behind the aligned ones, or the last aligned one if its id is that of the
+    /// first step. An entry that says nothing new counts as stored.
     ///
     /// # Errors
     ///
@@ -52,7 +52,7 @@ impl LineComparison<'_, '_> {
                 if !(self.has_id)(index) || said.len() < 2 {
                     return Ok(());
                 }
-                self.find_answer(session)?
+                self.find_answer_start(session)?
             }
             _ => position + 1,
         };
@@ -77,9 +77,9 @@ impl LineComparison<'_, '_> {
         Ok(())
     }
 
-    /// Returns the position at which the newest answer begins: the first message behind those of
-    /// users; 0: it has more messages than a page.
-    fn find_answer(&self, session: &mut StoreSession<'_>) -> Result<u64> {
+    /// Returns the position of the first message of the newest answer, which follows the newest
+    /// message of a user; 0: no message of a user is on the last page.
+    fn find_answer_start(&self, session: &mut StoreSession<'_>) -> Result<u64> {
         let newest = self.line.count_messages();
         let first = newest.saturating_sub(int::to_u64(PAGE_MESSAGES)) + 1;
         let page = self.line.read_page(session, first)?;
@@ -87,10 +87,11 @@ impl LineComparison<'_, '_> {
         Ok(last_other.map_or(0, |place| first + int::to_u64(place) + 1))
     }
 
-    /// Returns whether an entry is one text, which begins with the texts of several messages.
+    /// Returns whether an entry is one text that begins with the texts of several messages, one
+    /// behind the other. White space does not count: the stored texts are known without that at
+    /// their ends.
     fn joins_texts(&self, index: usize, page: &[ComparedMessage]) -> bool {
         let Some(text) = (self.text_of)(index).filter(|_| page.len() > 1) else { return false };
-        // White space at the ends of the stored texts is not known.
         let mut rest = text.chars().filter(|c| !c.is_whitespace());
         page.iter().all(|message| {
             let said = message.said.as_deref().filter(|_| message.role == Role::Assistant);

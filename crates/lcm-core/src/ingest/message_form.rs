@@ -132,16 +132,22 @@ pub(super) fn is_text(entry: &AlignableEntry) -> bool {
     matches!(entry.role, Role::User | Role::Assistant)
 }
 
-/// Returns whether a message has every part of another. Calls and results are found by their ids,
-/// wherever they stand, because clients put a result behind its call; other parts must be in order.
+/// Most parts of a message in which the parts of another are looked for: calls are compared each
+/// with each.
+const HELD_PARTS_MAX: usize = 4_096;
+
+/// Returns whether a message, of at most [`HELD_PARTS_MAX`] parts, has every part of another. Calls
+/// and results are found by their ids, wherever they stand, because clients put a result behind its
+/// call. Other parts must be in order.
 pub(super) fn holds_parts(message: &[SaidPart], other: &[SaidPart]) -> bool {
     let mut rest = message.iter();
-    other.iter().all(|part| match part.call == [0; 4] {
-        true => rest.any(|found| found.said == part.said),
-        false => message.iter().any(|found| {
-            found.call == part.call && (part.has_unique_call() || found.said == part.said)
-        }),
-    })
+    message.len() <= HELD_PARTS_MAX
+        && other.iter().all(|part| match part.call == [0; 4] {
+            true => rest.any(|found| found.said == part.said),
+            false => message.iter().any(|found| {
+                found.call == part.call && (part.has_unique_call() || found.said == part.said)
+            }),
+        })
 }
 
 #[cfg(test)]

@@ -211,7 +211,7 @@ mod tests {
         sessions.iter().map(of).collect()
     }
 
-    fn pairs(list: &[(&str, &str)]) -> Vec<(String, String)> {
+    fn owned_pairs(list: &[(&str, &str)]) -> Vec<(String, String)> {
         list.iter().map(|(role, text)| ((*role).to_owned(), (*text).to_owned())).collect()
     }
 
@@ -234,7 +234,7 @@ mod tests {
             ("user", "> thanks"),
             ("assistant", "You are welcome."),
         ];
-        assert_eq!(read_texts(&text), [pairs(&expected)]);
+        assert_eq!(read_texts(&text), [owned_pairs(&expected)]);
     }
 
     #[test]
@@ -243,7 +243,7 @@ mod tests {
             >>>>>>> REPLACE\n\n> Tokens: 11k sent\n";
         let expected =
             [("user", "write"), ("assistant", ">>>>>>> REPLACE"), ("console", "Tokens: 11k sent")];
-        assert_eq!(read_texts(text), [pairs(&expected)]);
+        assert_eq!(read_texts(text), [owned_pairs(&expected)]);
     }
 
     #[test]

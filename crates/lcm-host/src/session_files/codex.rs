@@ -26,8 +26,8 @@ use super::{
 const SNAPSHOT: &str = "snapshots of the program";
 const SUMMARY: &str = "summaries of the program, whose items are in the file";
 const ROLE: &str = "items of another role than system, developer, user and assistant";
-/// Events that repeat items, or that say only what the program did. What else a prompt or an answer
-/// has is a message ([`codex_events`]).
+/// Types of events without words of their own: they repeat an item, or say only what the program
+/// did. If no item has the prompt or answer of an event, [`codex_events`] makes it a message.
 const EVENTS: [&str; 27] = [
     "agent_message",
     "agent_reasoning",

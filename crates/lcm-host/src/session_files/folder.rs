@@ -355,7 +355,7 @@ mod tests {
         }
     }
 
-    fn named(list: &[(&str, &str)]) -> Vec<(String, String)> {
+    fn owned_pairs(list: &[(&str, &str)]) -> Vec<(String, String)> {
         list.iter().map(|(id, family)| ((*id).to_owned(), (*family).to_owned())).collect()
     }
 
@@ -391,7 +391,7 @@ mod tests {
             place.write(&format!("storage/session/p{id}/ses_{id}.json"), &session);
         }
         place.write("storage/session/global/ses_c1.json", r#"{"id":"ses_c1"}"#);
-        let expected = named(&[
+        let expected = owned_pairs(&[
             ("ses_a1", "/srv/a"),
             ("ses_a2", "/srv/a"),
             ("ses_b1", "/srv/b"),

@@ -216,7 +216,7 @@ fn codex_items_become_messages() {
     assert_eq!(read.warnings[0], "not taken (1): snapshots of the program");
 }
 
-fn event(kind: &str, text: &str) -> Value {
+fn event_line(kind: &str, text: &str) -> Value {
     json!({"timestamp": "2026-01-02T03:04:05.000Z", "type": "event_msg",
         "payload": {"type": kind, "message": text}})
 }
@@ -231,7 +231,7 @@ fn codex_takes_each_prompt_once_at_its_place() {
         item(&json!({"type": "message", "role": "assistant",
             "content": [{"type": "output_text", "text": text}]}))
     };
-    let prompt = |text: &str| event("user_message", text);
+    let prompt = |text: &str| event_line("user_message", text);
     let roles_and_texts = |lines: &[Value]| -> Vec<String> {
         let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
         let files = read_bytes(lines.join("\n").as_bytes(), Growth::Ended).unwrap();
@@ -246,19 +246,20 @@ fn codex_takes_each_prompt_once_at_its_place() {
     assert_eq!(roles_and_texts(&[meta(), prompt("a"), answer("b"), user("a")])[0], "assistant b");
     assert_eq!(roles_and_texts(&[meta(), prompt("a"), answer("b")]), both);
     // The text of an event of the model may differ from that of its item.
-    let lines = [meta(), prompt("a"), event("agent_message", "b!"), answer("b")];
+    let lines = [meta(), prompt("a"), event_line("agent_message", "b!"), answer("b")];
     assert_eq!(roles_and_texts(&lines), both);
     let lines = [meta(), prompt("a"), answer("b"), prompt("a"), user("a"), answer("c")];
     assert_eq!(roles_and_texts(&lines), ["user a", "assistant b", "user a", "assistant c"]);
     assert_eq!(roles_and_texts(&[meta(), prompt("a"), prompt("a"), user("a")]).len(), 2);
-    let lines = [meta(), prompt("a"), event("agent_message", "b")];
+    let lines = [meta(), prompt("a"), event_line("agent_message", "b")];
     assert_eq!(roles_and_texts(&lines), both);
 }
 
 #[test]
 fn codex_names_events_that_it_does_not_know() {
     let user = item(&json!({"type": "message", "role": "user", "content": "a"}));
-    let lines = [meta(), user, event("token_count", ""), event("entered_review_mode", "look")];
+    let lines =
+        [meta(), user, event_line("token_count", ""), event_line("entered_review_mode", "look")];
     let expected = "not taken: lines that are no messages: 1 `event_msg entered_review_mode`";
     assert_eq!(file(&lines).unwrap().warnings, [expected]);
 }

@@ -106,7 +106,7 @@ fn wide_cost(c: char) -> u8 {
         // Letters of few languages.
         0x450..0x480 => 16,
         // Vowel signs of Hebrew and Arabic, which `o200k_base` seldom joins to a letter: 1.15
-        // tokens each in chapters 20 to 80 of the Quran, 1.5 in three vowelled verses in Hebrew.
+        // tokens each in chapters 21 to 80 of the Quran, 1.5 in three vowelled verses in Hebrew.
         0x591..0x5C8 | 0x64B..0x660 | 0x670 | 0x6D6..0x6EE => 19,
         code @ 0..0x3000 => {
             BLOCK_COSTS.get(int::to_usize(u64::from(code >> 7))).copied().unwrap_or(0)

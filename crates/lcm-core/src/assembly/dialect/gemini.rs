@@ -206,8 +206,15 @@ fn answer_json(answer: &TurnAnswer<'_>, notes: &mut RenderNotes) -> (String, Vec
     let given = native.and_then(|native| find_object(native, RESPONSE_KEYS));
     // The other members stay, such as media beside the response.
     let (key, object) = given.unwrap_or((RESPONSE_KEYS[0], "{}"));
-    let has_response = parse_part(object).is_some_and(|it| it.get_object("response").is_some());
-    let (response, media) = match has_response {
+    let found = parse_part(object).filter(|it| it.get_object("response").is_some());
+    let has_id = answer.given_id.as_deref().unwrap_or_default() == answer.id;
+    if let (Some(native), Some(found)) = (native, &found)
+        && has_id
+        && found.get_text("name") == name
+    {
+        return (native.into(), Vec::new());
+    }
+    let (response, media) = match found.is_some() {
         true => (None, Vec::new()),
         false => write_response(answer, notes),
     };
